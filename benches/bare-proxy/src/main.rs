@@ -1,0 +1,3 @@
+//! The floor: a reverse proxy that looks at nothing.
+
+fn main() {}

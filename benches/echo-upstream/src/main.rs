@@ -1,0 +1,3 @@
+//! An upstream that echoes: MCP in both eras, and an OpenAPI face.
+
+fn main() {}

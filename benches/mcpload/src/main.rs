@@ -1,0 +1,3 @@
+//! A load generator that verifies every answer.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The ledger: intent before a call, outcome after, chained and verifiable.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! The reviewed tools and whether their live definition is the approved one.
+
+#![forbid(unsafe_code)]

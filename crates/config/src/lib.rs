@@ -1,0 +1,3 @@
+//! Text to settings: every fault at once, with file and line.
+
+#![forbid(unsafe_code)]

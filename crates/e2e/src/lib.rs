@@ -1,0 +1,3 @@
+//! Tests only.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! The order of the steps.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! Who is calling: API keys, tokens, issuers.
+
+#![forbid(unsafe_code)]

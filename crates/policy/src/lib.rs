@@ -1,0 +1,3 @@
+//! Rules and facts in, verdict with reasons out.
+
+#![forbid(unsafe_code)]

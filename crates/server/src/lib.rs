@@ -1,0 +1,3 @@
+//! The agent-facing ports: HTTP and stdio.
+
+#![forbid(unsafe_code)]

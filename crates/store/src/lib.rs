@@ -1,0 +1,3 @@
+//! SQL behind one door: SQLite by default, PostgreSQL when scaled out.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! Talks to the far side; accepts only recorded and permitted calls.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! A synthetic, multi-tenant invoice service on loopback.
+
+fn main() {}
