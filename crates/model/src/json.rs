@@ -71,7 +71,7 @@ pub enum JsonFaultKind {
 /// [`JsonFault`]: bad syntax or UTF-8, a lone surrogate, a duplicate key at any depth, an integer (or a number
 /// with an integral value) outside ±(2^53 - 1), nesting or length past `limits`.
 pub fn parse(bytes: &[u8], limits: JsonLimits) -> Result<Value, JsonFault> {
-    run(
+    read_with(
         bytes,
         limits,
         Build {
@@ -85,7 +85,7 @@ pub fn parse(bytes: &[u8], limits: JsonLimits) -> Result<Value, JsonFault> {
 /// # Errors
 /// As [`parse`].
 pub fn check(bytes: &[u8], limits: JsonLimits) -> Result<(), JsonFault> {
-    run(
+    read_with(
         bytes,
         limits,
         Scan {
@@ -130,9 +130,14 @@ pub fn shape(value: &Value) -> Value {
     at(value, 4)
 }
 
-// === the two readers ===
-
-fn run<'de, S: DeserializeSeed<'de>>(
+/// Reads one JSON text that fills `bytes` into a shape of the caller's own.
+///
+/// The seed must hold what it takes to the same rules: [`Scan`] for what it passes over, [`Keys`] for the keys of
+/// an object that it visits itself, [`parse`] or [`check`] for spans that it keeps raw.
+///
+/// # Errors
+/// As [`parse`].
+pub fn read_with<'de, S: DeserializeSeed<'de>>(
     bytes: &'de [u8],
     limits: JsonLimits,
     seed: S,
@@ -209,6 +214,8 @@ fn deeper<E: serde::de::Error>(depth: usize) -> Result<usize, E> {
     depth.checked_sub(1).ok_or_else(|| E::custom(DEPTH))
 }
 
+// === the two readers ===
+
 #[derive(Clone, Copy)]
 struct Build {
     depth: usize,
@@ -276,9 +283,18 @@ impl<'de> Visitor<'de> for Build {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Scan {
+/// Passes over one value and holds it to the rules of [`parse`].
+#[derive(Debug, Clone, Copy)]
+pub struct Scan {
     depth: usize,
+}
+
+impl Scan {
+    /// A scan of a value in which at most `depth` arrays and objects may stand inside each other.
+    #[must_use]
+    pub const fn new(depth: usize) -> Self {
+        Self { depth }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Scan {
@@ -323,9 +339,7 @@ impl<'de> Visitor<'de> for Scan {
             depth: deeper(self.depth)?,
         };
         let mut seen = Keys::default();
-        while let Some(Key(key)) = entries.next_key()? {
-            seen.insert(key)
-                .map_err(|key| A::Error::custom(format_args!("{DUPLICATE}{key}")))?;
+        while seen.next(&mut entries)?.is_some() {
             entries.next_value_seed(inner)?;
         }
         Ok(())
@@ -354,26 +368,35 @@ impl<'de> serde::Deserialize<'de> for Key<'de> {
     }
 }
 
-/// The keys of one object: a list while it is short, which is nearly always; a set beyond.
-#[derive(Default)]
-struct Keys<'de> {
+/// The keys of one object, each of which may come once: a list while it is short, which is nearly always; a set beyond.
+#[derive(Debug, Default)]
+pub struct Keys<'de> {
     few: Vec<Cow<'de, str>>,
     many: HashSet<Cow<'de, str>>,
+    last: Cow<'de, str>,
 }
 
 impl<'de> Keys<'de> {
     const FEW: usize = 16;
 
-    fn insert(&mut self, key: Cow<'de, str>) -> Result<(), Cow<'de, str>> {
+    /// The next key of an object; its value is read by the caller.
+    ///
+    /// # Errors
+    /// A key that came before, in whatever spelling.
+    pub fn next<A: MapAccess<'de>>(&mut self, entries: &mut A) -> Result<Option<&str>, A::Error> {
+        let Some(Key(key)) = entries.next_key()? else {
+            return Ok(None);
+        };
         if self.few.contains(&key) || self.many.contains(&key) {
-            return Err(key);
+            return Err(A::Error::custom(format_args!("{DUPLICATE}{key}")));
         }
+        self.last.clone_from(&key);
         if self.few.len() < Self::FEW {
             self.few.push(key);
         } else {
             self.many.insert(key);
         }
-        Ok(())
+        Ok(Some(&self.last))
     }
 }
 

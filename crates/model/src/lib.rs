@@ -5,6 +5,17 @@
 //! Read first: [`Call`] and [`Reply`], what goes through the gate; [`Refusal`], what happens instead.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        reason = "tests"
+    )
+)]
 
 mod call;
 mod caller;
@@ -23,7 +34,10 @@ pub use caller::{Caller, CallerKey};
 pub use class::{Class, ClassFault};
 pub use digest::Digest;
 pub use fact::{Fact, FactValue, Target};
-pub use json::{JsonFault, JsonFaultKind, JsonLimits, Object, Value, canonical, check, parse, shape};
+pub use json::{
+    JsonFault, JsonFaultKind, JsonLimits, Keys, Object, Scan, Value, canonical, check, parse, read_with,
+    shape,
+};
 pub use limits::{LIMITS, LimitFault, LimitKey, Limits, Unit};
 pub use names::{
     CallerName, ClientId, IssuerName, KeyId, NameFault, ResourceType, Role, RuleId, SourceName, Subject,
