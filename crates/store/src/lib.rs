@@ -1,3 +1,38 @@
-//! SQL behind one door: SQLite by default, PostgreSQL when scaled out.
+//! SQL behind one door: SQLite by default, PostgreSQL when scaled out. The same SQL text on both.
+//!
+//! This room keeps rows and gives them back; it knows nothing of what they mean. It hashes nothing, signs nothing and
+//! decides nothing: the ledger's rules are in `audit`, those of keys in `identity`. It also opens the operator's own
+//! databases of facts, read only.
+//! Read first: [`Store`], then [`LedgerWriter`], the one hot path, and [`FactDatabase`].
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        reason = "tests"
+    )
+)]
+
+mod fact_query;
+mod facts;
+mod fault;
+mod keys;
+mod ledger;
+mod secrets;
+mod store;
+mod url;
+mod writer;
+
+pub use fact_query::{FactQuery, FactQueryFault};
+pub use facts::{FactDatabase, FactFault, FactRow};
+pub use fault::StoreFault;
+pub use keys::KeyRow;
+pub use ledger::{LedgerFilter, LedgerHead, LedgerOrder, LedgerRow};
+pub use store::{Store, StoreOptions, StoreSize};
+pub use url::{StoreUrl, UrlFault};
+pub use writer::{Durability, LedgerWriter};
