@@ -1,3 +1,46 @@
-//! Bytes to words and back: JSON-RPC and MCP of every revision. No I/O.
+//! Bytes to words and back: JSON-RPC, MCP of every revision, SSE framing. No I/O.
+//!
+//! This is the only room that knows a revision by name. What leaves it are words without an era ([`Ask`], [`Said`],
+//! [`Failure`]) and facts about a revision ([`Revision::has_sessions`] and its siblings); what enters it are bytes and
+//! header fields. It decides nothing about permission.
+//!
+//! Read first: [`http`], how a POST is sorted and its headers are held against its body; [`stdio`], the same for a line;
+//! [`answer`], how words become bytes in the reader's revision.
+//!
+//! Sources: the MCP specification, revisions 2024-11-05 to 2026-07-28; JSON-RPC 2.0. Rule ids such as `HM-04` are those
+//! of `docs/protocol.md`.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        reason = "tests"
+    )
+)]
+
+pub mod answer;
+mod ask;
+mod context;
+mod definition;
+mod envelope;
+mod failure;
+pub mod header;
+pub mod http;
+mod id;
+mod message;
+mod revision;
+pub mod sse;
+pub mod stdio;
+
+pub use ask::{Ask, Cancel, Opening};
+pub use context::{Context, Identity};
+pub use definition::{Definition, Hints, Page};
+pub use failure::Failure;
+pub use id::{Id, IdFault, Token};
+pub use message::{Inbound, Notice, Request};
+pub use revision::{Era, Revision};

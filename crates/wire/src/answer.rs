@@ -1,0 +1,268 @@
+//! Words to bytes, in the revision of the reader: results, errors, progress, batches.
+//!
+//! What a revision does not know is left out (C4); what the stateless era demands of every result is added (BASE-11,
+//! BASE-16, CACHE-01). Nothing here decides what may be said.
+
+use bytes::Bytes;
+use model::{Content, Object, Reply, Value};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+use crate::context::Identity;
+use crate::definition::{Page, knows_structured};
+use crate::failure::Failure;
+use crate::http::offered;
+use crate::id::{Id, Token};
+use crate::revision::{Era, Revision};
+
+/// What is answered to an [`crate::Ask`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// To `initialize`: the conversation is open.
+    Opened,
+    /// To `server/discover`.
+    Discovered,
+    /// To `ping`.
+    Pong,
+    /// To `tools/list`.
+    Tools(Page),
+    /// To `tools/call`: a checked reply, or a refusal that the model can read.
+    Called(Reply),
+}
+
+/// Who answers, and how long answers may be kept: the same for every message of a server.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// Name and version of this program.
+    pub identity: Identity,
+    /// The title that people read.
+    pub title: String,
+    /// What a model should know before it uses the tools.
+    pub instructions: Option<String>,
+    /// How long a client may keep lists and discovery, in milliseconds (CACHE-01).
+    pub ttl_ms: u64,
+}
+
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+impl Server {
+    /// The answer to a request.
+    ///
+    /// Gives one JSON-RPC response object, without a line end.
+    #[must_use]
+    pub fn result(&self, revision: Revision, id: &Id, said: &Said) -> Bytes {
+        message(&Response {
+            jsonrpc: "2.0",
+            id,
+            result: Body {
+                server: self,
+                revision,
+                said,
+            },
+        })
+    }
+
+    fn implementation(&self, revision: Revision) -> Value {
+        match revision {
+            Revision::V2024_11_05 | Revision::V2025_03_26 => {
+                json!({ "name": self.identity.name, "version": self.identity.version })
+            }
+            Revision::V2025_06_18 | Revision::V2025_11_25 | Revision::V2026_07_28 => {
+                json!({ "name": self.identity.name, "title": self.title, "version": self.identity.version })
+            }
+        }
+    }
+
+    fn capabilities() -> Value {
+        json!({ "tools": {} })
+    }
+}
+
+/// An error. `None` where the revision has no form for it: an error without an id in the revisions that demand one.
+#[must_use]
+pub fn error(revision: Revision, id: Option<&Id>, failure: &Failure) -> Option<Bytes> {
+    if id.is_none() && !revision.has_errors_without_id() {
+        return None;
+    }
+    Some(message(&ErrorResponse {
+        jsonrpc: "2.0",
+        id,
+        error: ErrorBody {
+            code: failure.code(),
+            message: failure.to_string(),
+            data: failure.data(),
+        },
+    }))
+}
+
+/// A progress notification (PROG-02). `message` is left out where the revision does not know it.
+#[must_use]
+pub fn progress(revision: Revision, token: &Token, progress: u64, text: &str) -> Bytes {
+    message(&Notification {
+        jsonrpc: "2.0",
+        method: "notifications/progress",
+        params: ProgressParams {
+            token,
+            progress,
+            message: revision.has_progress_messages().then_some(text),
+        },
+    })
+}
+
+/// Several answers as the one body of a batch (BASE-09).
+#[must_use]
+pub fn batch(answers: &[Bytes]) -> Bytes {
+    let mut body = Vec::with_capacity(answers.iter().map(|answer| answer.len() + 1).sum::<usize>() + 2);
+    body.push(b'[');
+    for (index, answer) in answers.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(answer);
+    }
+    body.push(b']');
+    Bytes::from(body)
+}
+
+// === shapes ===
+
+fn message(value: &impl Serialize) -> Bytes {
+    // Serialising our own shapes into memory cannot fail: keys are strings, floats are finite, nothing is fallible.
+    Bytes::from(serde_json::to_vec(value).unwrap_or_default())
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    jsonrpc: &'static str,
+    id: &'a Id,
+    result: Body<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorResponse<'a> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a Id>,
+    error: ErrorBody,
+}
+
+#[derive(Serialize)]
+struct ErrorBody {
+    code: i32,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Notification<'a> {
+    jsonrpc: &'static str,
+    method: &'static str,
+    params: ProgressParams<'a>,
+}
+
+#[derive(Serialize)]
+struct ProgressParams<'a> {
+    #[serde(rename = "progressToken")]
+    token: &'a Token,
+    progress: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
+struct Body<'a> {
+    server: &'a Server,
+    revision: Revision,
+    said: &'a Said,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self {
+            server,
+            revision,
+            said,
+        } = *self;
+        let modern = match revision.era() {
+            Era::Modern => true,
+            Era::Legacy => false,
+        };
+        let mut map = serializer.serialize_map(None)?;
+        if modern {
+            map.serialize_entry("resultType", "complete")?;
+        }
+        match said {
+            Said::Opened => {
+                map.serialize_entry("protocolVersion", revision.as_str())?;
+                map.serialize_entry("capabilities", &Server::capabilities())?;
+                map.serialize_entry("serverInfo", &server.implementation(revision))?;
+                if let Some(instructions) = &server.instructions {
+                    map.serialize_entry("instructions", instructions)?;
+                }
+            }
+            Said::Discovered => {
+                let versions: Vec<_> = offered().into_iter().map(Revision::as_str).collect();
+                map.serialize_entry("supportedVersions", &versions)?;
+                map.serialize_entry("capabilities", &Server::capabilities())?;
+                if let Some(instructions) = &server.instructions {
+                    map.serialize_entry("instructions", instructions)?;
+                }
+            }
+            Said::Pong => {}
+            Said::Tools(page) => {
+                let tools: Vec<Object> = page.tools.iter().map(|tool| tool.write(revision)).collect();
+                map.serialize_entry("tools", &tools)?;
+                if let Some(next) = &page.next {
+                    map.serialize_entry("nextCursor", next)?;
+                }
+            }
+            Said::Called(reply) => {
+                map.serialize_entry("content", &Blocks(&reply.content))?;
+                if let Some(structured) = &reply.structured
+                    && knows_structured(revision, structured)
+                {
+                    map.serialize_entry("structuredContent", structured)?;
+                }
+                if reply.is_error {
+                    map.serialize_entry("isError", &true)?;
+                }
+            }
+        }
+        if modern {
+            // CACHE-01: only on results that may be kept. What one caller may see is not for another's cache.
+            match said {
+                Said::Discovered | Said::Tools(_) => {
+                    map.serialize_entry("ttlMs", &server.ttl_ms)?;
+                    map.serialize_entry("cacheScope", "private")?;
+                }
+                Said::Opened | Said::Pong | Said::Called(_) => {}
+            }
+            map.serialize_entry("_meta", &json!({ SERVER_INFO: server.implementation(revision) }))?;
+        }
+        map.end()
+    }
+}
+
+struct Blocks<'a>(&'a [Content]);
+
+impl Serialize for Blocks<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(Block))
+    }
+}
+
+struct Block<'a>(&'a Content);
+
+impl Serialize for Block<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Content::Text(text) => {
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry("type", "text")?;
+                map.serialize_entry("text", text)?;
+                map.end()
+            }
+        }
+    }
+}

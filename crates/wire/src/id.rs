@@ -1,0 +1,120 @@
+//! JSON-RPC ids and progress tokens: a string or an integer, and the two are never the same (HOP-01).
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+/// The longest id or token that is taken, in bytes.
+pub(crate) const ID_BYTES_MAX: usize = 256;
+
+/// The id of a request, with its JSON type (BASE-01).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Id {
+    /// An integer.
+    Integer(i64),
+    /// A string.
+    Text(String),
+}
+
+/// A progress token, with its JSON type (PROG-01).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Token(Id);
+
+/// Why a value is no id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdFault {
+    /// Neither a string nor an integer.
+    #[error("an id is a string or an integer; found {0}")]
+    Kind(&'static str),
+    /// Too long to keep.
+    #[error("an id has at most {ID_BYTES_MAX} bytes; found {0}")]
+    Long(usize),
+}
+
+impl Id {
+    /// Reads an id out of a JSON value.
+    ///
+    /// # Errors
+    /// [`IdFault`]: `null`, a fraction, another type, or a string longer than [`ID_BYTES_MAX`].
+    pub fn of(value: &Value) -> Result<Self, IdFault> {
+        match value {
+            Value::Number(number) => number
+                .as_i64()
+                .map(Self::Integer)
+                .ok_or(IdFault::Kind("a fraction")),
+            Value::String(text) if text.len() > ID_BYTES_MAX => Err(IdFault::Long(text.len())),
+            Value::String(text) => Ok(Self::Text(text.clone())),
+            Value::Null => Err(IdFault::Kind("null")),
+            Value::Bool(_) => Err(IdFault::Kind("a boolean")),
+            Value::Array(_) => Err(IdFault::Kind("an array")),
+            Value::Object(_) => Err(IdFault::Kind("an object")),
+        }
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Integer(number) => serializer.serialize_i64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => write!(f, "{number}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+        }
+    }
+}
+
+impl Token {
+    /// Reads a token out of a JSON value.
+    ///
+    /// # Errors
+    /// As [`Id::of`].
+    pub fn of(value: &Value) -> Result<Self, IdFault> {
+        Id::of(value).map(Self)
+    }
+}
+
+impl Serialize for Token {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn base_01_an_id_keeps_its_json_type() {
+        for value in [json!(1), json!("1"), json!(-7), json!(""), json!("ünï")] {
+            let id = Id::of(&value).unwrap();
+            assert_eq!(serde_json::to_value(&id).unwrap(), value);
+        }
+        assert_ne!(Id::of(&json!(1)), Id::of(&json!("1")));
+    }
+
+    #[test]
+    fn base_01_null_fractions_and_other_types_are_no_ids() {
+        for value in [json!(null), json!(1.5), json!(true), json!([1]), json!({})] {
+            assert!(Id::of(&value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_taken_at_its_limit_and_not_one_past_it() {
+        assert!(Id::of(&json!("x".repeat(ID_BYTES_MAX))).is_ok());
+        assert_eq!(
+            Id::of(&json!("x".repeat(ID_BYTES_MAX + 1))),
+            Err(IdFault::Long(ID_BYTES_MAX + 1))
+        );
+    }
+}
