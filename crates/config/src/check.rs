@@ -1,0 +1,447 @@
+//! The first reader of the table of keys: is every key known, every value of its kind, every needed key there?
+//!
+//! What several settings mean together is judged where the settings are made, not here.
+
+use std::collections::BTreeMap;
+
+use crate::address;
+use crate::amount;
+use crate::fault::{ConfigFault, FaultKind, Faults, Wrong};
+use crate::form::{Form, Indirect};
+use crate::key::{Kind, Need, Section, one_of};
+use crate::place::{Lines, Place};
+use crate::raw::{Entry, Node, Table, Value};
+use crate::suggest;
+use crate::table;
+
+/// One text and what is found in it.
+pub(crate) struct Check<'t> {
+    pub(crate) file: &'t str,
+    pub(crate) lines: &'t Lines,
+    pub(crate) faults: &'t mut Faults,
+    /// Where each known key stands: its path, and the offset of the key.
+    pub(crate) places: &'t mut BTreeMap<String, usize>,
+}
+
+/// A reference to a value that stands elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written<'t> {
+    Here(&'t str),
+    Variable(&'t str),
+    File(&'t str),
+}
+
+/// Tells `env:NAME` and `file:PATH` from a value that stands there itself.
+pub(crate) fn written<'t>(form: &Form, text: &'t str) -> Written<'t> {
+    match (form.indirect, text.split_once(':')) {
+        (Indirect::Variable | Indirect::VariableOrFile, Some(("env", name))) => Written::Variable(name),
+        (Indirect::VariableOrFile, Some(("file", path))) => Written::File(path),
+        (Indirect::No | Indirect::Variable | Indirect::VariableOrFile, _) => Written::Here(text),
+    }
+}
+
+/// A path of keys with one more.
+pub(crate) fn below(path: &str, name: &str) -> String {
+    let bare = !name.is_empty()
+        && name.len() <= 64
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    let name = if bare {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", excerpt(name))
+    };
+    if path.is_empty() {
+        name
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+/// The start of a text, with everything that is not plainly seen escaped.
+pub(crate) fn excerpt(text: &str) -> String {
+    const CHARACTERS_MAX: usize = 60;
+    let mut shown: String = text.chars().take(CHARACTERS_MAX).map(escaped).collect();
+    if text.chars().nth(CHARACTERS_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn escaped(c: char) -> String {
+    if c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric() {
+        c.to_string()
+    } else {
+        c.escape_default().to_string()
+    }
+}
+
+impl Check<'_> {
+    /// Checks a table against its section. `header` is where the table is opened; `None` for the root.
+    pub(crate) fn section(
+        &mut self,
+        section: &'static Section,
+        table: &Table,
+        header: Option<usize>,
+        path: &str,
+    ) {
+        for entry in &table.entries {
+            let path = below(path, &entry.name);
+            match section.key(&entry.name) {
+                Some(key) => {
+                    self.places.insert(path.clone(), entry.span.start);
+                    self.value(&key.kind, &entry.node, &path);
+                }
+                None => self.unknown(section, entry, &path),
+            }
+        }
+        for key in section.keys() {
+            if matches!(key.need, Need::Required) && table.entry(key.name).is_none() {
+                let fault = self.fault(
+                    header,
+                    &below(path, key.name),
+                    FaultKind::Missing,
+                    "this key is missing",
+                );
+                let expected = match key.kind.section() {
+                    Some(section) if key.example.is_empty() => format!("a table [{}]", section.at),
+                    Some(_) | None => format!("it, as `{} = {}`", key.name, key.example),
+                };
+                self.faults.push(fault.expected(expected));
+            }
+        }
+        for choice in section.choices {
+            self.choice(choice.keys, choice.required, table, header, path);
+        }
+    }
+
+    fn choice(&mut self, keys: &[&str], required: bool, table: &Table, header: Option<usize>, path: &str) {
+        let mut present = table
+            .entries
+            .iter()
+            .filter(|entry| keys.contains(&entry.name.as_str()));
+        match (present.next(), present.next()) {
+            (Some(first), Some(second)) => {
+                let problem = format!("`{}` and `{}` exclude each other", first.name, second.name);
+                let fault = self.fault(
+                    Some(second.span.start),
+                    &below(path, &second.name),
+                    FaultKind::Conflict,
+                    problem,
+                );
+                self.faults.push(fault.expected(format!("only {}", one_of(keys))));
+            }
+            (None, _) if required => {
+                let fault = self.fault(header, path, FaultKind::Missing, "this table says nothing");
+                self.faults
+                    .push(fault.expected(format!("{} into it", one_of(keys))));
+            }
+            _ => {}
+        }
+    }
+
+    fn unknown(&mut self, section: &'static Section, entry: &Entry, path: &str) {
+        if self.faults.full() {
+            return self.faults.count();
+        }
+        let fault = self.fault(
+            Some(entry.span.start),
+            path,
+            FaultKind::UnknownKey,
+            "this key is not known",
+        );
+        let names = section.keys().iter().map(|key| key.name);
+        let hint = if let Some(meant) = suggest::closest(&entry.name, names.clone()) {
+            format!("did you mean `{meant}`?")
+        } else if let Some(other) = table::ROOT
+            .tree()
+            .iter()
+            .find(|other| other.key(&entry.name).is_some())
+        {
+            if other.at.is_empty() {
+                format!("`{}` stands above the first table", entry.name)
+            } else {
+                format!("`{}` belongs into [{}]", entry.name, other.at)
+            }
+        } else {
+            let few: Vec<_> = names.take(20).collect();
+            format!("known here: {}", few.join(", "))
+        };
+        self.faults.push(fault.hint(hint));
+    }
+
+    /// Checks one value against its kind.
+    pub(crate) fn value(&mut self, kind: &Kind, node: &Node, path: &str) {
+        match (kind, &node.value) {
+            (Kind::Text(form) | Kind::OneOrMany { of: form, .. }, Value::Text(text)) => {
+                self.text(form, text, node, path)
+            }
+            (Kind::Truth, Value::Truth(_)) => {}
+            (Kind::Count { min, max }, Value::Integer(number, shown)) => {
+                self.bounds(natural(*number), (*min, *max), u64::to_string, shown, node, path);
+            }
+            (Kind::Size { min, max }, Value::Integer(number, shown)) => {
+                self.bounds(
+                    natural(*number),
+                    (*min, *max),
+                    |n| amount::bytes_text(*n),
+                    shown,
+                    node,
+                    path,
+                );
+            }
+            (Kind::Size { min, max }, Value::Text(text)) => match amount::bytes(text) {
+                Ok(bytes) => self.bounds(
+                    Some(bytes),
+                    (*min, *max),
+                    |n| amount::bytes_text(*n),
+                    text,
+                    node,
+                    path,
+                ),
+                Err(wrong) => self.wrong(&wrong, text, node, path),
+            },
+            (Kind::Span { min, max }, Value::Text(text)) => match amount::millis(text) {
+                Ok(millis) => self.bounds(
+                    Some(millis),
+                    (*min, *max),
+                    |n| amount::millis_text(*n),
+                    text,
+                    node,
+                    path,
+                ),
+                Err(wrong) => self.wrong(&wrong, text, node, path),
+            },
+            (Kind::Word { what, words }, Value::Text(text)) => self.word(what, words, text, node, path),
+            (Kind::List { of, min, max }, Value::List(items)) => {
+                if self.length(items.len(), (*min, *max), "items", node, path) {
+                    for (index, item) in items.iter().enumerate() {
+                        self.value(of, item, &format!("{path}[{index}]"));
+                    }
+                }
+            }
+            (Kind::OneOrMany { of, max }, Value::List(items)) => {
+                if self.length(items.len(), (1, *max), "items", node, path) {
+                    for (index, item) in items.iter().enumerate() {
+                        self.value(&Kind::Text(of), item, &format!("{path}[{index}]"));
+                    }
+                }
+            }
+            (Kind::Table(section), Value::Table(table)) => {
+                self.section(section, table, Some(node.span.start), path)
+            }
+            (Kind::Named { name, of, min, max }, Value::Table(table)) => {
+                if self.length(table.entries.len(), (*min, *max), "entries", node, path) {
+                    for entry in &table.entries {
+                        self.named(name, of, entry, &below(path, &entry.name));
+                    }
+                }
+            }
+            _ => self.wrong_type(kind, node, path),
+        }
+    }
+
+    /// One entry of a table whose keys the operator chooses.
+    fn named(&mut self, form: &Form, of: &Kind, entry: &Entry, path: &str) {
+        if let Err(wrong) = (form.judge)(&entry.name) {
+            let problem = format!("{} `{}` {}", form.what, excerpt(&entry.name), wrong.problem);
+            let fault = self
+                .fault(Some(entry.span.start), path, FaultKind::WrongValue, problem)
+                .found(Some(excerpt(&entry.name)));
+            self.faults.push(advise(fault, &wrong, form.expected));
+        }
+        self.places.insert(path.to_owned(), entry.span.start);
+        self.value(of, &entry.node, path);
+    }
+
+    fn text(&mut self, form: &Form, text: &str, node: &Node, path: &str) {
+        let at = Some(node.span.start);
+        match written(form, text) {
+            Written::Here(text) => {
+                if let Err(wrong) = (form.judge)(text) {
+                    let subject = subject(form, text);
+                    let found = (!form.hidden).then(|| shown(text));
+                    let fault = self
+                        .fault(
+                            at,
+                            path,
+                            FaultKind::WrongValue,
+                            format!("{subject} {}", wrong.problem),
+                        )
+                        .found(found);
+                    self.faults.push(advise(fault, &wrong, form.expected));
+                }
+            }
+            Written::Variable(name) => {
+                let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+                    && !name.is_empty()
+                    && name.len() <= 256;
+                if !fits {
+                    let problem = format!("`{}` names no variable", excerpt(text));
+                    let fault = self
+                        .fault(at, path, FaultKind::WrongValue, problem)
+                        .found(Some(excerpt(text)));
+                    self.faults
+                        .push(fault.expected("env: and letters, digits and `_`, as env:BILLING_TOKEN"));
+                }
+            }
+            Written::File(file) => {
+                if let Err(wrong) = (crate::form::PATH.judge)(file) {
+                    let problem = format!("the path behind `file:` {}", wrong.problem);
+                    self.faults.push(
+                        self.fault(at, path, FaultKind::WrongValue, problem)
+                            .expected("file: and a path, as file:/run/secrets/billing"),
+                    );
+                }
+            }
+        }
+    }
+
+    fn word(&mut self, what: &str, words: &[&str], text: &str, node: &Node, path: &str) {
+        if !words.contains(&text) {
+            let problem = format!("`{}` is no {what}", excerpt(text));
+            let fault = self.fault(Some(node.span.start), path, FaultKind::WrongValue, problem);
+            self.faults
+                .push(fault.found(Some(excerpt(text))).expected(one_of(words)));
+        }
+    }
+
+    fn wrong(&mut self, wrong: &Wrong, text: &str, node: &Node, path: &str) {
+        let problem = format!("`{}` {}", excerpt(text), wrong.problem);
+        let fault = self
+            .fault(Some(node.span.start), path, FaultKind::WrongValue, problem)
+            .found(Some(excerpt(text)));
+        self.faults.push(advise(fault, wrong, ""));
+    }
+
+    fn bounds(
+        &mut self,
+        number: Option<u64>,
+        (min, max): (u64, u64),
+        show: impl Fn(&u64) -> String,
+        found: &str,
+        node: &Node,
+        path: &str,
+    ) {
+        if !number.is_some_and(|number| (min..=max).contains(&number)) {
+            let problem = format!("`{}` is out of bounds", excerpt(found));
+            let fault = self
+                .fault(Some(node.span.start), path, FaultKind::OutOfRange, problem)
+                .found(Some(excerpt(found)));
+            self.faults
+                .push(fault.expected(format!("a value from {} to {}", show(&min), show(&max))));
+        }
+    }
+
+    /// Whether a list or table has a length that is worth looking into.
+    fn length(
+        &mut self,
+        length: usize,
+        (min, max): (usize, usize),
+        what: &str,
+        node: &Node,
+        path: &str,
+    ) -> bool {
+        if length < min {
+            let fault = self.fault(
+                Some(node.span.start),
+                path,
+                FaultKind::OutOfRange,
+                "this is empty",
+            );
+            self.faults.push(fault.hint(format!("at least {min} is needed")));
+        } else if length > max {
+            let fault = self.fault(
+                Some(node.span.start),
+                path,
+                FaultKind::OutOfRange,
+                format!("this has {length} {what}"),
+            );
+            self.faults.push(fault.hint(format!("at most {max} are allowed")));
+        }
+        (min..=max).contains(&length)
+    }
+
+    fn wrong_type(&mut self, kind: &Kind, node: &Node, path: &str) {
+        let (what, text) = match &node.value {
+            Value::Text(text) => ("a text", Some(format!("\"{text}\""))),
+            Value::Integer(_, text) => ("an integer", Some(text.clone())),
+            Value::Float(text) => ("a number with a point", Some(text.clone())),
+            Value::Truth(truth) => ("a truth value", Some(truth.to_string())),
+            Value::Time(text) => ("a date or time", Some(text.clone())),
+            Value::List(_) => ("a list", None),
+            Value::Table(_) => ("a table", None),
+            Value::Deep => ("nested too deep", None),
+        };
+        let found = text.filter(|_| !kind.hidden()).map(|text| excerpt(&text));
+        let subject = found
+            .as_ref()
+            .map_or_else(|| "this".to_owned(), |found| format!("`{found}`"));
+        let fault = self.fault(
+            Some(node.span.start),
+            path,
+            FaultKind::WrongType,
+            format!("{subject} is {what}"),
+        );
+        self.faults.push(
+            fault
+                .found(found.or_else(|| Some(what.to_owned())))
+                .expected(kind.expected()),
+        );
+    }
+
+    fn fault(
+        &self,
+        at: Option<usize>,
+        path: &str,
+        kind: FaultKind,
+        problem: impl Into<String>,
+    ) -> ConfigFault {
+        let fault = ConfigFault::of_file(self.file, kind, problem).key(path);
+        match at {
+            Some(offset) => fault.at(&place(self.file, self.lines, offset)),
+            None => fault,
+        }
+    }
+}
+
+pub(crate) fn place(file: &str, lines: &Lines, offset: usize) -> Place {
+    let (line, column) = lines.find(offset);
+    Place {
+        file: file.to_owned(),
+        line,
+        column,
+    }
+}
+
+/// A value as faults show it: shortened, escaped, and of a URL nothing that may be secret.
+pub(crate) fn shown(text: &str) -> String {
+    excerpt(&address::redacted(text))
+}
+
+/// How a fault speaks of a written value: by showing it, unless it may be secret.
+pub(crate) fn subject(form: &Form, text: &str) -> String {
+    if form.hidden || text.is_empty() {
+        format!("this {}", form.what)
+    } else {
+        format!("`{}`", shown(text))
+    }
+}
+
+/// Adds what the judge advises, or what the form expects.
+pub(crate) fn advise(fault: ConfigFault, wrong: &Wrong, expected: &str) -> ConfigFault {
+    let fault = match &wrong.expected {
+        Some(expected) => fault.expected(expected),
+        None if expected.is_empty() => fault,
+        None => fault.expected(expected),
+    };
+    match &wrong.hint {
+        Some(hint) => fault.hint(hint),
+        None => fault,
+    }
+}
+
+fn natural(number: Option<i64>) -> Option<u64> {
+    number.and_then(|number| u64::try_from(number).ok())
+}

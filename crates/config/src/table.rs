@@ -1,0 +1,990 @@
+//! The table of keys: every key that a configuration can have. A table, with no logic but the rows of `[limits]`.
+
+use std::sync::LazyLock;
+
+use model::{LIMITS, Unit};
+
+use crate::amount;
+use crate::form;
+use crate::key::{Choice, Key, Keys, Kind, Section, defaulted, optional, required};
+
+/// The name of the table of limits.
+pub(crate) const LIMITS_AT: &str = "limits";
+
+const SECOND: u64 = 1_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// The longest deadline that any tool can set, whatever `call_timeout_max` says.
+const TIMEOUT: Kind = Kind::Span { min: 1, max: DAY };
+
+pub(crate) static ROOT: Section = Section {
+    at: "",
+    doc: "Where Tollhouse listens, under which URL it is known, and where it keeps its records.",
+    keys: Keys::Here(&[
+        defaulted(
+            "listen",
+            Kind::Text(&form::LISTEN),
+            "\"127.0.0.1:7300\"",
+            "\"[::1]:7300\"",
+            "The address and port for agents. A name is refused, because it can mean several addresses. Beyond this machine, callers must be able to identify themselves.",
+        ),
+        optional(
+            "public_url",
+            Kind::Text(&form::PUBLIC_URL),
+            "\"https://mcp.example.com\"",
+            "The URL under which agents reach this server, also behind a proxy. Default: `http://` and the listen address. With `/mcp` behind it, it is the resource that tokens must be made for.",
+        ),
+        defaulted(
+            "store",
+            Kind::Text(&form::STORE),
+            "\"sqlite:tollhouse.db\"",
+            "\"postgres://tollhouse@db.internal/tollhouse\"",
+            "The database of Tollhouse: ledger, keys, approvals. A SQLite file, relative to the folder of this file, or a PostgreSQL server.",
+        ),
+        optional(
+            "store_bytes_max",
+            Kind::Size {
+                min: 1 << 20,
+                max: 1 << 50,
+            },
+            "\"1GiB\"",
+            "The size past which the SQLite file does not grow. A full store takes no record, and without a record there is no call.",
+        ),
+        defaulted(
+            "allowed_hosts",
+            Kind::List {
+                of: &Kind::Text(&form::HOST),
+                min: 0,
+                max: 100,
+            },
+            "[]",
+            "[\"mcp.example.com\"]",
+            "Values of the `Host` header that are answered, beyond the listen address, the names of this machine and the host of `public_url`.",
+        ),
+        defaulted(
+            "allowed_origins",
+            Kind::List {
+                of: &Kind::Text(&form::ORIGIN),
+                min: 0,
+                max: 100,
+            },
+            "[]",
+            "[\"https://app.example.com\"]",
+            "Web origins whose pages may call. Without any, a request from a web page is refused.",
+        ),
+        defaulted(
+            "danger_clear_text_credential",
+            Kind::Truth,
+            "false",
+            "true",
+            "Allows credentials that stand in this file in clear. Whoever reads the file can then use them.",
+        ),
+        optional("log", Kind::Table(&LOG), "", "What is written to standard error."),
+        optional(
+            "stdio",
+            Kind::Table(&STDIO),
+            "",
+            "Who calls over standard input and output.",
+        ),
+        optional(
+            "caller",
+            Kind::Named {
+                name: &form::CALLER_NAME,
+                of: &Kind::Table(&CALLER),
+                min: 0,
+                max: 10_000,
+            },
+            "",
+            "Callers that this file names.",
+        ),
+        optional(
+            "identity",
+            Kind::Table(&IDENTITY),
+            "",
+            "How callers over HTTP show who they are.",
+        ),
+        optional("policy", Kind::Table(&POLICY), "", "The rules."),
+        optional("ledger", Kind::Table(&LEDGER), "", "How records are written."),
+        optional(
+            "source",
+            Kind::Named {
+                name: &form::SOURCE_NAME,
+                of: &Kind::Table(&SOURCE),
+                min: 0,
+                max: 100,
+            },
+            "",
+            "Where facts come from.",
+        ),
+        required(
+            "upstream",
+            Kind::Named {
+                name: &form::UPSTREAM_NAME,
+                of: &Kind::Table(&UPSTREAM),
+                min: 1,
+                max: 1_000,
+            },
+            "",
+            "The services behind the gate. At least one.",
+        ),
+        optional(
+            "limits",
+            Kind::Table(&LIMITS_SECTION),
+            "",
+            "How much of everything.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static LOG: Section = Section {
+    at: "log",
+    doc: "What is written to standard error. Records of calls are in the ledger, not here.",
+    keys: Keys::Here(&[
+        defaulted(
+            "level",
+            Kind::Word {
+                what: "log level",
+                words: &["error", "warn", "info", "debug", "trace"],
+            },
+            "\"info\"",
+            "\"debug\"",
+            "The least important message that is written.",
+        ),
+        defaulted(
+            "format",
+            Kind::Word {
+                what: "log format",
+                words: &["text", "json"],
+            },
+            "\"text\"",
+            "\"json\"",
+            "For people, or one JSON object a line.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static STDIO: Section = Section {
+    at: "stdio",
+    doc: "Over standard input and output there is one caller: the one that is named here. Without this section, that way in is closed.",
+    keys: Keys::Here(&[required(
+        "caller",
+        Kind::Text(&form::CALLER_NAME),
+        "\"ada\"",
+        "The name of a caller, as in `[caller.ada]`.",
+    )]),
+    choices: &[],
+};
+
+static CALLER: Section = Section {
+    at: "caller.<name>",
+    doc: "A caller that this file names, for API keys and for standard input and output. What it may do is decided by the policy, from these facts.",
+    keys: Keys::Here(&[
+        optional(
+            "subject",
+            Kind::Text(&form::SUBJECT),
+            "\"ada\"",
+            "Who it is. Default: the name of the caller.",
+        ),
+        optional(
+            "tenant",
+            Kind::Text(&form::TENANT),
+            "\"north\"",
+            "The organisation that it belongs to.",
+        ),
+        defaulted(
+            "roles",
+            Kind::List {
+                of: &Kind::Text(&form::ROLE),
+                min: 0,
+                max: 1_000,
+            },
+            "[]",
+            "[\"member\"]",
+            "Its roles or groups.",
+        ),
+        optional(
+            "client",
+            Kind::Text(&form::CLIENT),
+            "\"ide\"",
+            "The client program that it uses.",
+        ),
+        optional(
+            "claims",
+            Kind::Named {
+                name: &form::CLAIM_NAME,
+                of: &Kind::OneOrMany {
+                    of: &form::CLAIM_VALUE,
+                    max: 1_000,
+                },
+                min: 0,
+                max: 64,
+            },
+            "{ accounts = [\"a1\", \"a2\"] }",
+            "Further facts, as a token would carry them.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static IDENTITY: Section = Section {
+    at: "identity",
+    doc: "How callers over HTTP show who they are.",
+    keys: Keys::Here(&[
+        defaulted(
+            "api_keys",
+            Kind::Truth,
+            "true",
+            "false",
+            "Whether API keys are accepted. Keys are made with `tollhouse key add` and stand for a caller of this file.",
+        ),
+        optional(
+            "issuer",
+            Kind::Named {
+                name: &form::ISSUER_NAME,
+                of: &Kind::Table(&ISSUER),
+                min: 0,
+                max: 100,
+            },
+            "",
+            "Issuers of access tokens.",
+        ),
+    ]),
+    choices: &[],
+};
+
+pub(crate) const ALGORITHMS: &[&str] = &[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA", "HS256", "HS384",
+    "HS512",
+];
+
+static ISSUER: Section = Section {
+    at: "identity.issuer.<name>",
+    doc: "An issuer of access tokens (JWT): any OAuth or OpenID Connect server.",
+    keys: Keys::Here(&[
+        required(
+            "issuer",
+            Kind::Text(&form::ISSUER_URL),
+            "\"https://idp.example.com\"",
+            "The issuer, exactly as its tokens spell it in `iss`.",
+        ),
+        optional(
+            "audience",
+            Kind::OneOrMany {
+                of: &form::AUDIENCE,
+                max: 16,
+            },
+            "\"https://mcp.example.com/mcp\"",
+            "What its tokens must be made for; one of these must be in `aud`. Default: the resource, which is `public_url` with `/mcp` behind it.",
+        ),
+        defaulted(
+            "algorithms",
+            Kind::List {
+                of: &Kind::Word {
+                    what: "signature algorithm",
+                    words: ALGORITHMS,
+                },
+                min: 1,
+                max: 12,
+            },
+            "[\"RS256\", \"PS256\", \"ES256\", \"ES384\", \"EdDSA\"]",
+            "[\"ES256\"]",
+            "The signature algorithms that are accepted. The HS algorithms only with a key set in a file.",
+        ),
+        required(
+            "key_set",
+            Kind::Text(&form::KEY_SET),
+            "\"https://idp.example.com/jwks.json\"",
+            "Its public keys (JWKS): a URL, or `file:` and a path.",
+        ),
+        defaulted(
+            "key_set_max_age",
+            Kind::Span {
+                min: 10 * SECOND,
+                max: DAY,
+            },
+            "\"10m\"",
+            "\"1h\"",
+            "How long a key set from a URL is used before it is read again.",
+        ),
+        defaulted(
+            "leeway",
+            Kind::Span {
+                min: 0,
+                max: 5 * MINUTE,
+            },
+            "\"30s\"",
+            "\"10s\"",
+            "How far the clock of the issuer may be off.",
+        ),
+        defaulted(
+            "scopes_required",
+            Kind::List {
+                of: &Kind::Text(&form::SCOPE_NAME),
+                min: 0,
+                max: 64,
+            },
+            "[]",
+            "[\"invoices\"]",
+            "Scopes that a token must have, all of them.",
+        ),
+        optional(
+            "claims",
+            Kind::Table(&CLAIMS),
+            "{ tenant = \"org_id\", roles = \"groups\" }",
+            "Which claims mean what.",
+        ),
+        optional(
+            "network",
+            Kind::Table(&NETWORK),
+            "{ allow = [\"10.0.0.0/8\"] }",
+            "Where the key set may be, beyond the public internet.",
+        ),
+        optional(
+            "tls",
+            Kind::Table(&TLS),
+            "{ ca = \"ca.pem\" }",
+            "Whom to trust, beyond the system's authorities.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static CLAIMS: Section = Section {
+    at: "identity.issuer.<name>.claims",
+    doc: "Which claims of a token mean what. A name with dots is a path into nested claims, unless a claim is called exactly so.",
+    keys: Keys::Here(&[
+        defaulted(
+            "subject",
+            Kind::Text(&form::CLAIM_NAME),
+            "\"sub\"",
+            "\"sub\"",
+            "Who calls.",
+        ),
+        optional(
+            "tenant",
+            Kind::Text(&form::CLAIM_NAME),
+            "\"org_id\"",
+            "The organisation of the caller.",
+        ),
+        optional(
+            "roles",
+            Kind::Text(&form::CLAIM_NAME),
+            "\"groups\"",
+            "Roles or groups: a list, or words with spaces between.",
+        ),
+        optional(
+            "client",
+            Kind::Text(&form::CLAIM_NAME),
+            "\"azp\"",
+            "The client program.",
+        ),
+        defaulted(
+            "extra",
+            Kind::List {
+                of: &Kind::Text(&form::CLAIM_NAME),
+                min: 0,
+                max: 64,
+            },
+            "[]",
+            "[\"accounts\"]",
+            "Further claims that `owner = { claims = … }` uses.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static NETWORK: Section = Section {
+    at: "….network",
+    doc: "Addresses beyond the public internet that may be connected to. Without it, private, loopback and link-local addresses are refused, whatever a name resolves to.",
+    keys: Keys::Here(&[required(
+        "allow",
+        Kind::List {
+            of: &Kind::Text(&form::NETWORK),
+            min: 1,
+            max: 100,
+        },
+        "[\"10.20.0.0/16\"]",
+        "Networks or single addresses.",
+    )]),
+    choices: &[],
+};
+
+static TLS: Section = Section {
+    at: "….tls",
+    doc: "Whom to trust in a TLS handshake. Certificates are always checked; there is no switch against it.",
+    keys: Keys::Here(&[required(
+        "ca",
+        Kind::Text(&form::PATH),
+        "\"ca.pem\"",
+        "A file of certificates (PEM) that are trusted in addition to the system's.",
+    )]),
+    choices: &[],
+};
+
+static POLICY: Section = Section {
+    at: "policy",
+    doc: "The rules. What no rule permits is refused.",
+    keys: Keys::Here(&[defaulted(
+        "folder",
+        Kind::Text(&form::PATH),
+        "\"policy\"",
+        "\"policy\"",
+        "The folder of the rules: every `*.cedar` file in it, in the order of their names.",
+    )]),
+    choices: &[],
+};
+
+static LEDGER: Section = Section {
+    at: "ledger",
+    doc: "How safely a record is written before a call goes on: `process` survives a killed process, `disk` also a power failure.",
+    keys: Keys::Here(&[
+        defaulted(
+            "read",
+            Kind::Word {
+                what: "durability",
+                words: &["process", "disk"],
+            },
+            "\"process\"",
+            "\"disk\"",
+            "For calls that change nothing.",
+        ),
+        defaulted(
+            "write",
+            Kind::Word {
+                what: "durability",
+                words: &["process", "disk"],
+            },
+            "\"disk\"",
+            "\"disk\"",
+            "For calls that change state. `process` only together with `danger_write_without_disk`.",
+        ),
+        defaulted(
+            "danger_write_without_disk",
+            Kind::Truth,
+            "false",
+            "true",
+            "Allows `write = \"process\"`: after a power failure, a change can be missing from the ledger.",
+        ),
+        defaulted(
+            "checkpoint_every",
+            Kind::Count {
+                min: 1,
+                max: 1_000_000,
+            },
+            "1000",
+            "100",
+            "A signed checkpoint is written after this many entries.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static SOURCE: Section = Section {
+    at: "source.<name>",
+    doc: "A source of facts: who owns a thing, who is a member. It is never the call that is being protected.",
+    keys: Keys::Here(&[
+        optional(
+            "sql",
+            Kind::Text(&form::STORE),
+            "\"sqlite:directory.db\"",
+            "A database that is asked with prepared queries, in a read-only session.",
+        ),
+        optional(
+            "file",
+            Kind::Text(&form::DOCUMENT_PATH),
+            "\"owners.json\"",
+            "A JSON file of owners: `{\"Invoice\": {\"inv-1\": \"north\"}}`.",
+        ),
+    ]),
+    choices: &[Choice {
+        keys: &["sql", "file"],
+        required: true,
+    }],
+};
+
+static UPSTREAM: Section = Section {
+    at: "upstream.<name>",
+    doc: "A service behind the gate that an OpenAPI document describes. The name becomes the first part of its tools' names. Only operations that are listed as tools can be called.",
+    keys: Keys::Here(&[
+        required(
+            "openapi",
+            Kind::Text(&form::DOCUMENT_PATH),
+            "\"billing.yaml\"",
+            "The OpenAPI document, JSON or YAML.",
+        ),
+        required(
+            "destination",
+            Kind::Text(&form::DESTINATION),
+            "\"https://billing.internal:8443/api\"",
+            "Where the service is. What the document says in `servers` is not used.",
+        ),
+        optional(
+            "network",
+            Kind::Table(&NETWORK),
+            "{ allow = [\"10.20.0.0/16\"] }",
+            "Where the service may be, beyond the public internet.",
+        ),
+        optional(
+            "tls",
+            Kind::Table(&TLS),
+            "{ ca = \"ca.pem\" }",
+            "Whom to trust, beyond the system's authorities.",
+        ),
+        defaulted(
+            "redirects",
+            Kind::Word {
+                what: "redirect rule",
+                words: &["none", "same-origin"],
+            },
+            "\"none\"",
+            "\"same-origin\"",
+            "Whether redirects of reading calls are followed, and then only to the same scheme, host and port.",
+        ),
+        optional(
+            "timeout",
+            TIMEOUT,
+            "\"5s\"",
+            "The deadline of calls whose tool sets none.",
+        ),
+        optional(
+            "headers",
+            Kind::Named {
+                name: &form::HEADER_NAME,
+                of: &Kind::Text(&form::HEADER_VALUE),
+                min: 0,
+                max: 64,
+            },
+            "{ \"X-Env\" = \"prod\" }",
+            "Headers on every request. Not for credentials.",
+        ),
+        optional(
+            "credential",
+            Kind::Table(&CREDENTIAL),
+            "{ bearer = \"env:BILLING_TOKEN\" }",
+            "How Tollhouse identifies itself to the service. The caller's own credential is never sent on.",
+        ),
+        optional(
+            "tool",
+            Kind::Named {
+                name: &form::TOOL_NAME,
+                of: &Kind::Table(&TOOL),
+                min: 0,
+                max: 100_000,
+            },
+            "",
+            "The operations that are tools.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static CREDENTIAL: Section = Section {
+    at: "upstream.<name>.credential",
+    doc: "One credential. Secrets are `env:NAME` or `file:PATH`.",
+    keys: Keys::Here(&[
+        optional(
+            "bearer",
+            Kind::Text(&form::BEARER),
+            "\"env:BILLING_TOKEN\"",
+            "A bearer token.",
+        ),
+        optional(
+            "basic",
+            Kind::Table(&BASIC),
+            "{ username = \"tollhouse\", password = \"env:BILLING_PASSWORD\" }",
+            "A user name and a password.",
+        ),
+        optional(
+            "api_key",
+            Kind::Table(&API_KEY),
+            "{ header = \"X-API-Key\", value = \"env:BILLING_KEY\" }",
+            "A key in a header or in the query.",
+        ),
+    ]),
+    choices: &[Choice {
+        keys: &["bearer", "basic", "api_key"],
+        required: true,
+    }],
+};
+
+static BASIC: Section = Section {
+    at: "upstream.<name>.credential.basic",
+    doc: "A user name and a password (RFC 7617).",
+    keys: Keys::Here(&[
+        required(
+            "username",
+            Kind::Text(&form::USERNAME),
+            "\"tollhouse\"",
+            "The user name.",
+        ),
+        required(
+            "password",
+            Kind::Text(&form::PASSWORD),
+            "\"file:/run/secrets/billing\"",
+            "The password.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static API_KEY: Section = Section {
+    at: "upstream.<name>.credential.api_key",
+    doc: "A key in a header or in the query.",
+    keys: Keys::Here(&[
+        optional(
+            "header",
+            Kind::Text(&form::KEY_HEADER),
+            "\"X-API-Key\"",
+            "The header that carries the key.",
+        ),
+        optional(
+            "query",
+            Kind::Text(&form::QUERY_NAME),
+            "\"key\"",
+            "The query parameter that carries the key. Queries end up in logs; prefer a header.",
+        ),
+        required(
+            "value",
+            Kind::Text(&form::API_KEY),
+            "\"env:BILLING_KEY\"",
+            "The key.",
+        ),
+    ]),
+    choices: &[Choice {
+        keys: &["header", "query"],
+        required: true,
+    }],
+};
+
+pub(crate) const CLASSES: &[&str] = &["read", "sensitive-read", "write", "destructive"];
+
+static TOOL: Section = Section {
+    at: "upstream.<name>.tool.<name>",
+    doc: "One operation that agents may call, as a reviewer bounds it. Its public name is the name of the upstream, `_`, and the name here; together at most 64 characters.",
+    keys: Keys::Here(&[
+        required(
+            "operation",
+            Kind::Text(&form::OPERATION),
+            "\"getInvoice\"",
+            "The operation of the document: its `operationId`, or its method and path.",
+        ),
+        optional(
+            "title",
+            Kind::Text(&form::TITLE),
+            "\"Invoice status\"",
+            "The name that people see. Default: the summary of the operation.",
+        ),
+        optional(
+            "description",
+            Kind::Text(&form::DESCRIPTION),
+            "\"Payment status of one invoice of your own organisation.\"",
+            "What models read. Default: the description of the operation.",
+        ),
+        required(
+            "class",
+            Kind::Word {
+                what: "class",
+                words: CLASSES,
+            },
+            "\"read\"",
+            "What a call can do to the world, as the reviewer judges it. A GET proves nothing.",
+        ),
+        optional(
+            "resource",
+            Kind::Table(&RESOURCE),
+            "{ type = \"Invoice\", id = \"$.invoiceId\" }",
+            "The thing that a call is about. Policies see it as `resource`.",
+        ),
+        optional(
+            "owner",
+            Kind::Table(&OWNER),
+            "{ source = \"directory\", query = \"select tenant from invoice where id = $1\" }",
+            "Who owns the thing. Looked up before the call; an unknown owner is a no.",
+        ),
+        optional(
+            "scope",
+            Kind::Table(&SCOPE),
+            "{ argument = \"tenant\" }",
+            "For tools that list: the argument of the operation that Tollhouse sets to the caller's own scope. The caller cannot set it.",
+        ),
+        optional(
+            "rows",
+            Kind::Table(&ROWS),
+            "{ items = \"$.invoices\", owner = \"$.tenant\" }",
+            "For tools that list: rows of other owners are dropped. A row whose owner is unknown does not leave.",
+        ),
+        optional(
+            "facts",
+            Kind::Named {
+                name: &form::FACT_NAME,
+                of: &Kind::Table(&FACT),
+                min: 0,
+                max: 32,
+            },
+            "",
+            "Further facts that policies see as `context.facts.<name>`.",
+        ),
+        optional(
+            "returns",
+            Kind::Named {
+                name: &form::FIELD_NAME,
+                of: &Kind::Text(&form::JSON_PATH),
+                min: 1,
+                max: 256,
+            },
+            "{ status = \"$.status\" }",
+            "The only parts of the answer that leave: a name and a path (RFC 9535) each. Default: the whole answer.",
+        ),
+        optional(
+            "timeout",
+            TIMEOUT,
+            "\"5s\"",
+            "The deadline of a call. Default: that of the upstream, else `limits.call_timeout`.",
+        ),
+        optional(
+            "retry",
+            Kind::Table(&RETRY),
+            "{ attempts = 2, on = [502, 503, 504] }",
+            "When a reading call is tried again. Calls that change state never are.",
+        ),
+        optional(
+            "consent",
+            Kind::Table(&CONSENT),
+            "{ waived_by = \"Grace Hopper\", because = \"a sandbox with synthetic data\", until = \"2027-01-31\" }",
+            "Waives the approval of each call by a person, for a tool that changes state.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static RESOURCE: Section = Section {
+    at: "upstream.<name>.tool.<name>.resource",
+    doc: "The thing that a call is about: one that an argument names (`id`), or the caller's own scope (`scope`).",
+    keys: Keys::Here(&[
+        required(
+            "type",
+            Kind::Text(&form::RESOURCE_TYPE),
+            "\"Invoice\"",
+            "Its type, as policies name it.",
+        ),
+        optional(
+            "id",
+            Kind::Text(&form::RESOURCE_ID),
+            "\"$.invoiceId\"",
+            "The top-level argument that names it.",
+        ),
+        optional(
+            "scope",
+            Kind::Word {
+                what: "scope",
+                words: &["tenant", "subject"],
+            },
+            "\"tenant\"",
+            "For tools that list: what belongs to the caller's organisation, or to the caller alone.",
+        ),
+    ]),
+    choices: &[Choice {
+        keys: &["id", "scope"],
+        required: true,
+    }],
+};
+
+const BINDS: Kind = Kind::List {
+    of: &Kind::Text(&form::BIND),
+    min: 0,
+    max: 32,
+};
+
+static OWNER: Section = Section {
+    at: "upstream.<name>.tool.<name>.owner",
+    doc: "Who owns the thing: asked of a source, or listed in the caller's own claims.",
+    keys: Keys::Here(&[
+        optional(
+            "source",
+            Kind::Text(&form::SOURCE_NAME),
+            "\"directory\"",
+            "The name of a source, as in `[source.directory]`.",
+        ),
+        optional(
+            "query",
+            Kind::Text(&form::QUERY),
+            "\"select tenant from invoice where id = $1\"",
+            "For a source with `sql`: a query that gives the owner in one row with one column. No row means unknown; more than one is a fault.",
+        ),
+        optional(
+            "bind",
+            BINDS,
+            "[\"resource.id\"]",
+            "The values of `$1`, `$2`, … in the query. Default: `[\"resource.id\"]`.",
+        ),
+        optional(
+            "claims",
+            Kind::Text(&form::CLAIM_NAME),
+            "\"accounts\"",
+            "A claim of the caller that lists ids. A thing whose id is in it belongs to the caller's tenant, or to the caller where it has no tenant.",
+        ),
+    ]),
+    choices: &[Choice {
+        keys: &["source", "claims"],
+        required: true,
+    }],
+};
+
+static SCOPE: Section = Section {
+    at: "upstream.<name>.tool.<name>.scope",
+    doc: "The argument that Tollhouse sets.",
+    keys: Keys::Here(&[required(
+        "argument",
+        Kind::Text(&form::ARGUMENT),
+        "\"tenant\"",
+        "The argument of the operation that gets the caller's own scope.",
+    )]),
+    choices: &[],
+};
+
+static ROWS: Section = Section {
+    at: "upstream.<name>.tool.<name>.rows",
+    doc: "Which rows of an answer leave.",
+    keys: Keys::Here(&[
+        required(
+            "items",
+            Kind::Text(&form::JSON_PATH),
+            "\"$.invoices\"",
+            "The list of rows in the answer.",
+        ),
+        required(
+            "owner",
+            Kind::Text(&form::JSON_PATH),
+            "\"$.tenant\"",
+            "The owner in a row.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static FACT: Section = Section {
+    at: "upstream.<name>.tool.<name>.facts.<name>",
+    doc: "One fact, asked of a source with `sql` before the call.",
+    keys: Keys::Here(&[
+        required(
+            "source",
+            Kind::Text(&form::SOURCE_NAME),
+            "\"directory\"",
+            "The name of a source with `sql`.",
+        ),
+        required(
+            "query",
+            Kind::Text(&form::QUERY),
+            "\"select count(*) > 0 from member where tenant = $1 and subject = $2\"",
+            "A query that gives the fact in one row with one column.",
+        ),
+        defaulted(
+            "bind",
+            BINDS,
+            "[]",
+            "[\"principal.tenant\", \"principal.subject\"]",
+            "The values of `$1`, `$2`, … in the query.",
+        ),
+        defaulted(
+            "type",
+            Kind::Word {
+                what: "fact type",
+                words: &["truth", "integer", "text"],
+            },
+            "\"truth\"",
+            "\"integer\"",
+            "What the fact is.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static RETRY: Section = Section {
+    at: "upstream.<name>.tool.<name>.retry",
+    doc: "When a reading call is tried again, within its deadline.",
+    keys: Keys::Here(&[
+        defaulted(
+            "attempts",
+            Kind::Count { min: 1, max: 5 },
+            "2",
+            "3",
+            "How often a call is tried in all.",
+        ),
+        required(
+            "on",
+            Kind::List {
+                of: &Kind::Count { min: 100, max: 599 },
+                min: 1,
+                max: 16,
+            },
+            "[502, 503, 504]",
+            "The answers after which it is tried again: 429 or 5xx.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static CONSENT: Section = Section {
+    at: "upstream.<name>.tool.<name>.consent",
+    doc: "A waiver: who answers for it that no person approves each call, why, and until when. It is written into the ledger with each call.",
+    keys: Keys::Here(&[
+        required(
+            "waived_by",
+            Kind::Text(&form::REASON),
+            "\"Grace Hopper\"",
+            "Who answers for it.",
+        ),
+        required(
+            "because",
+            Kind::Text(&form::REASON),
+            "\"a sandbox with synthetic data\"",
+            "Why.",
+        ),
+        required(
+            "until",
+            Kind::Text(&form::DATE),
+            "\"2027-01-31\"",
+            "The last day on which it holds (UTC). Afterwards the tool is refused.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static LIMITS_SECTION: Section = Section {
+    at: LIMITS_AT,
+    doc: "How much of something is taken before more is refused. None can be switched off.",
+    keys: Keys::Limits,
+    choices: &[],
+};
+
+/// The rows of `[limits]`, made from `model::LIMITS`.
+pub(crate) fn limits() -> &'static [Key] {
+    static DEFAULTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let text = |unit, value: u64| match unit {
+            Unit::Bytes => format!("\"{}\"", amount::bytes_text(value)),
+            Unit::Count => value.to_string(),
+            Unit::Millis => format!("\"{}\"", amount::millis_text(value)),
+        };
+        LIMITS
+            .iter()
+            .map(|limit| text(limit.unit, limit.default))
+            .collect()
+    });
+    static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+        let row = |(limit, default): (&'static model::LimitKey, &'static String)| {
+            let (min, max) = (limit.min, limit.max);
+            let kind = match limit.unit {
+                Unit::Bytes => Kind::Size { min, max },
+                Unit::Count => Kind::Count { min, max },
+                Unit::Millis => Kind::Span { min, max },
+            };
+            defaulted(limit.name, kind, default, default, limit.doc)
+        };
+        LIMITS.iter().zip(DEFAULTS.iter()).map(row).collect()
+    });
+    &KEYS
+}

@@ -1,0 +1,240 @@
+//! Upstreams, as configured: the document, the destination, the credential. The tools are in `tool.rs`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::{SecretText, UpstreamName};
+
+use crate::address;
+use crate::amount::millis_text;
+use crate::fault::FaultKind;
+use crate::identity::{NetworkSettings, TlsSettings, network, tls};
+use crate::reading::{DocumentFile, Reading};
+use crate::tool::{self, Known, ToolSettings};
+use crate::view::View;
+
+/// `[upstream.<name>]`.
+#[derive(Debug, Clone)]
+pub struct UpstreamSettings {
+    /// Its name, the first part of its tools' public names.
+    pub name: UpstreamName,
+    /// The OpenAPI document, already read: at most `document_bytes_max` bytes.
+    pub openapi: DocumentFile,
+    /// Where the service is, exactly as written: http or https, no user, query or fragment.
+    pub destination: String,
+    /// Where it may be, beyond the public internet.
+    pub network: NetworkSettings,
+    /// Whom to trust.
+    pub tls: TlsSettings,
+    /// Whether redirects are followed.
+    pub redirects: Redirects,
+    /// The deadline of calls whose tool sets none; at most `call_timeout_max`.
+    pub timeout: Option<Duration>,
+    /// Headers on every request, in the order of the file. None of them is reserved or the name of a credential.
+    pub headers: Vec<(String, String)>,
+    /// How Tollhouse identifies itself.
+    pub credential: Option<CredentialSetting>,
+    /// The operations that are tools, in the order of the file.
+    pub tools: Vec<ToolSettings>,
+}
+
+/// Whether redirects of an upstream are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redirects {
+    /// A redirect is a fault of the upstream.
+    None,
+    /// Followed for reading calls, to the same scheme, host and port only.
+    SameOrigin,
+}
+
+/// A credential of Tollhouse towards one upstream. `Debug` shows no secret.
+#[derive(Debug, Clone)]
+pub enum CredentialSetting {
+    /// `Authorization: Bearer …`. Visible ASCII.
+    Bearer(SecretText),
+    /// `Authorization: Basic …` (RFC 7617).
+    Basic {
+        /// The user name, without a colon.
+        username: String,
+        /// The password.
+        password: SecretText,
+    },
+    /// A key in a header.
+    KeyHeader {
+        /// The header.
+        header: String,
+        /// The key. Visible ASCII.
+        value: SecretText,
+    },
+    /// A key in the query.
+    KeyQuery {
+        /// The parameter.
+        parameter: String,
+        /// The key. Visible ASCII; not encoded yet.
+        value: SecretText,
+    },
+}
+
+/// All upstreams. Those that cannot be read are left out; their faults are known.
+pub(crate) fn read(reading: &mut Reading<'_>, root: &View<'_>, known: &Known<'_>) -> Vec<UpstreamSettings> {
+    let mut upstreams = Vec::new();
+    let mut tools = 0_usize;
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for (name, view) in root.named("upstream") {
+        let written = view.named("tool");
+        tools += written.len();
+        for (tool, tool_view) in &written {
+            distinct(reading, &mut names, &format!("{name}_{tool}"), tool_view);
+        }
+        if written.is_empty() {
+            let warning = reading.fault(
+                view.header,
+                &view.path,
+                FaultKind::Ineffective,
+                "this upstream has no tools",
+            );
+            reading.warnings.push(warning.hint(format!(
+                "list the operations that may be called, as [upstream.{name}.tool.NAME]"
+            )));
+        }
+        upstreams.extend(one(reading, name, &view, known));
+    }
+    if tools > reading.limits.tools_max {
+        let max = reading.limits.tools_max;
+        let fault = reading.fault_at(
+            root,
+            "upstream",
+            FaultKind::OutOfRange,
+            format!("there are {tools} tools; at most {max} are allowed"),
+        );
+        reading
+            .faults
+            .push(fault.hint("enable fewer, or raise `limits.tools_max`"));
+    }
+    upstreams
+}
+
+/// Names that differ only in the case of letters are one name to a person, and to some clients.
+fn distinct(reading: &mut Reading<'_>, names: &mut BTreeMap<String, String>, name: &str, view: &View<'_>) {
+    if let Some(first) = names.insert(name.to_ascii_lowercase(), name.to_owned()) {
+        let problem = format!("`{name}` and `{first}` are the same public name but for the case of letters");
+        let fault = reading.fault(view.header, &view.path, FaultKind::Conflict, problem);
+        reading.faults.push(fault.hint("give one of them another name"));
+    }
+}
+
+fn one(
+    reading: &mut Reading<'_>,
+    name: &str,
+    view: &View<'_>,
+    known: &Known<'_>,
+) -> Option<UpstreamSettings> {
+    let document = reading.resolve(view, "openapi").and_then(|path| {
+        let max = reading.limits.document_bytes_max;
+        reading.file_of(view, "openapi", &path.text, max, FaultKind::Unreadable)
+    });
+    let destination = reading.resolve(view, "destination").map(|resolved| resolved.text);
+    let (network, tls) = (network(view), tls(reading, view));
+    let credential = view.table("credential").map(|view| credential(reading, &view));
+    if let (Some(_), Some(destination)) = (&credential, &destination) {
+        clear_line(reading, view, destination);
+    }
+    let timeout = timeout(reading, view);
+    let headers = view
+        .named_texts("headers")
+        .into_iter()
+        .filter_map(|(header, texts, _)| {
+            texts
+                .into_iter()
+                .next()
+                .map(|value| (header.to_owned(), value.text))
+        });
+    let headers = headers.collect();
+    let upstream = UpstreamName::parse(name).ok();
+    let tools = view
+        .named("tool")
+        .iter()
+        .map(|(tool, view)| tool::read(reading, upstream.as_ref(), tool, view, known))
+        .collect::<Vec<_>>();
+    Some(UpstreamSettings {
+        name: upstream?,
+        openapi: document?,
+        destination: destination?,
+        network,
+        tls,
+        redirects: view.parsed("redirects", redirects)?,
+        timeout,
+        headers,
+        credential: credential.map_or(Some(None), |credential| credential.map(Some))?,
+        tools: tools.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+fn redirects(text: &str) -> Result<Redirects, ()> {
+    match text {
+        "none" => Ok(Redirects::None),
+        "same-origin" => Ok(Redirects::SameOrigin),
+        _ => Err(()),
+    }
+}
+
+/// The `timeout` of an upstream or a tool.
+pub(crate) fn timeout(reading: &mut Reading<'_>, view: &View<'_>) -> Option<Duration> {
+    let timeout = view.duration("timeout")?;
+    let max = reading.limits.call_timeout_max;
+    if timeout > max {
+        let text = |duration: Duration| millis_text(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+        let problem = format!(
+            "`{}` is longer than `limits.call_timeout_max`, which is {}",
+            text(timeout),
+            text(max)
+        );
+        let fault = reading.fault_at(view, "timeout", FaultKind::OutOfRange, problem);
+        reading.faults.push(fault.hint("shorten it, or raise the limit"));
+    }
+    Some(timeout)
+}
+
+fn credential(reading: &mut Reading<'_>, view: &View<'_>) -> Option<CredentialSetting> {
+    if view.has("bearer") {
+        return Some(CredentialSetting::Bearer(
+            reading.resolve(view, "bearer")?.into_secret(),
+        ));
+    }
+    if let Some(basic) = view.table("basic") {
+        let (username, password) = (
+            reading.resolve(&basic, "username"),
+            reading.resolve(&basic, "password"),
+        );
+        return Some(CredentialSetting::Basic {
+            username: username?.text,
+            password: password?.into_secret(),
+        });
+    }
+    let key = view.table("api_key")?;
+    let value = reading.resolve(&key, "value")?.into_secret();
+    match (key.text("header"), key.text("query")) {
+        (Some(header), _) => Some(CredentialSetting::KeyHeader { header, value }),
+        (None, Some(parameter)) => Some(CredentialSetting::KeyQuery { parameter, value }),
+        (None, None) => None,
+    }
+}
+
+/// A credential over a line that anybody on the way can read is worth a word, though inside one machine or one
+/// network it is common.
+fn clear_line(reading: &mut Reading<'_>, view: &View<'_>, destination: &str) {
+    if let Ok(url) = url::Url::parse(destination)
+        && url.scheme() == "http"
+        && !address::is_loopback(&url)
+    {
+        let warning = reading.fault_at(
+            view,
+            "destination",
+            FaultKind::Unsafe,
+            "the credential is sent to this destination without TLS",
+        );
+        reading
+            .warnings
+            .push(warning.hint("use https where the service has it"));
+    }
+}
