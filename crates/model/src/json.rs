@@ -76,8 +76,24 @@ pub fn parse(bytes: &[u8], limits: JsonLimits) -> Result<Value, JsonFault> {
         limits,
         Build {
             depth: limits.depth_max,
+            wide: false,
         },
     )
+}
+
+/// Reads one JSON text that somebody else's service wrote, and that will be written anew before it goes on.
+///
+/// As [`parse`], but every integer of 64 bits is taken as it is: services number their things with them, and what is
+/// written anew has one reading. A larger one would lose digits and is a fault.
+///
+/// # Errors
+/// As [`parse`], but for integers of 64 bits.
+pub fn parse_foreign(bytes: &[u8], limits: JsonLimits) -> Result<Value, JsonFault> {
+    let seed = Build {
+        depth: limits.depth_max,
+        wide: true,
+    };
+    read_with(bytes, limits, seed)
 }
 
 /// The same verdict as [`parse`] without building a value: for texts that are read in another shape afterwards.
@@ -219,6 +235,8 @@ fn deeper<E: serde::de::Error>(depth: usize) -> Result<usize, E> {
 #[derive(Clone, Copy)]
 struct Build {
     depth: usize,
+    /// Whether integers of 64 bits pass.
+    wide: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for Build {
@@ -240,11 +258,15 @@ impl<'de> Visitor<'de> for Build {
         Ok(Value::Bool(b))
     }
     fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<Value, E> {
-        unsigned_fits(n)?;
+        if !self.wide {
+            unsigned_fits(n)?;
+        }
         Ok(Value::from(n))
     }
     fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<Value, E> {
-        signed_fits(n)?;
+        if !self.wide {
+            signed_fits(n)?;
+        }
         Ok(Value::from(n))
     }
     fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<Value, E> {
@@ -260,6 +282,7 @@ impl<'de> Visitor<'de> for Build {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let inner = Self {
             depth: deeper(self.depth)?,
+            ..self
         };
         let mut array = Vec::new();
         while let Some(item) = items.next_element_seed(inner)? {
@@ -270,6 +293,7 @@ impl<'de> Visitor<'de> for Build {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let inner = Self {
             depth: deeper(self.depth)?,
+            ..self
         };
         let mut object = Object::new();
         while let Some(key) = entries.next_key::<String>()? {
@@ -463,6 +487,27 @@ mod tests {
             "[{\"account\":9007199254740993}]",
         ] {
             assert!(matches!(kind(text), Some(JsonFaultKind::Integer(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_foreign_text_may_number_with_64_bits_and_still_has_one_reading() {
+        let foreign = |text: &str| parse_foreign(text.as_bytes(), LIMITS);
+        for text in [
+            "18446744073709551615",
+            "-9223372036854775808",
+            "[9007199254740993]",
+        ] {
+            assert_eq!(foreign(text).unwrap().to_string(), text);
+        }
+        for text in [
+            "18446744073709551616",
+            "1e19",
+            r#"{"a":1,"a":2}"#,
+            "[[[[[[[[[]]]]]]]]]",
+            "{",
+        ] {
+            assert!(foreign(text).is_err(), "{text}");
         }
     }
 

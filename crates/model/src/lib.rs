@@ -35,8 +35,8 @@ pub use class::{Class, ClassFault};
 pub use digest::Digest;
 pub use fact::{Fact, FactValue, Target};
 pub use json::{
-    JsonFault, JsonFaultKind, JsonLimits, Keys, Object, Scan, Value, canonical, check, parse, read_with,
-    shape,
+    JsonFault, JsonFaultKind, JsonLimits, Keys, Object, Scan, Value, canonical, check, parse, parse_foreign,
+    read_with, shape,
 };
 pub use limits::{LIMITS, LimitFault, LimitKey, Limits, Unit};
 pub use names::{

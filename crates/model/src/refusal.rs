@@ -51,6 +51,8 @@ macro_rules! refusals {
 }
 
 refusals! {
+    /// Nobody that this gate knows: no credential, or one that does not hold.
+    Unauthenticated = "unauthenticated", Caller, "not authenticated";
     /// No such tool, or none that this caller may see. The agent cannot tell which.
     UnknownTool = "unknown-tool", Caller, "unknown tool";
     /// The tool exists and is held: not enabled, drifted, withdrawn or refused. Reads as unknown to the agent.
