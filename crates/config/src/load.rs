@@ -96,16 +96,18 @@ fn read_text(path: &Path, file: &str, world: &dyn World) -> Result<String, Vec<C
     let fault = |problem: String| ConfigFault::of_file(file, FaultKind::Unreadable, problem);
     let key = config_bytes_max();
     let most = key.map_or(usize::MAX, |key| usize::try_from(key.max).unwrap_or(usize::MAX));
-    let bytes = world.read(path, most).map_err(|read| match read {
-        ReadFault::Missing => fault("this file is not there".to_owned()).hint("check its path"),
-        ReadFault::Long { max } => fault(format!("this file is longer than {max} bytes")),
-        ReadFault::Denied | ReadFault::Kind(_) | ReadFault::Name | ReadFault::Other(_) => {
-            fault(format!("this file {read}"))
-        }
+    let bytes = world.read(path, most).map_err(|read| {
+        vec![match read {
+            ReadFault::Missing => fault("this file is not there".to_owned()).hint("check its path"),
+            ReadFault::Long { max } => fault(format!("this file is longer than {max} bytes")),
+            ReadFault::Denied | ReadFault::Kind(_) | ReadFault::Name | ReadFault::Other(_) => {
+                fault(format!("this file {read}"))
+            }
+        }]
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = not_utf8(file, error.as_bytes(), error.utf8_error().valid_up_to());
-        fault("this file is not UTF-8".to_owned()).at(&at)
+        vec![fault("this file is not UTF-8".to_owned()).at(&at)]
     })?;
     let default = Limits::default().config_bytes_max;
     if text.len() > default && !text.contains("config_bytes_max") {
