@@ -1,6 +1,7 @@
 //! One call of a tool, on its way from a caller to an upstream. The words of the request, without any permission.
 
 use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -48,8 +49,8 @@ impl std::str::FromStr for CallId {
 /// The arguments of a call.
 ///
 /// Invariant: an I-JSON object (no duplicate keys, no integer beyond 2^53 - 1, bounded depth and length).
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Arguments(Object);
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arguments(Value);
 
 /// Why a text is not the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +70,7 @@ impl Arguments {
     /// [`ArgumentsFault`].
     pub fn parse(bytes: &[u8], limits: JsonLimits) -> Result<Self, ArgumentsFault> {
         match parse(bytes, limits)? {
-            Value::Object(object) => Ok(Self(object)),
+            object @ Value::Object(_) => Ok(Self(object)),
             Value::Null => Err(ArgumentsFault::Kind("null")),
             Value::Bool(_) => Err(ArgumentsFault::Kind("a boolean")),
             Value::Number(_) => Err(ArgumentsFault::Kind("a number")),
@@ -81,27 +82,36 @@ impl Arguments {
     /// No arguments.
     #[must_use]
     pub fn none() -> Self {
-        Self::default()
+        Self(Value::Object(Object::new()))
     }
 
     /// The object.
     #[must_use]
-    pub const fn object(&self) -> &Object {
-        &self.0
+    pub fn object(&self) -> &Object {
+        static NONE: LazyLock<Object> = LazyLock::new(Object::new);
+        match &self.0 {
+            Value::Object(object) => object,
+            // The invariant rules this out; no arguments is the harmless reading.
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => &NONE,
+        }
     }
 
-    /// Takes the object out.
+    /// The object as a value, as schemas are checked against.
     #[must_use]
-    pub fn into_object(self) -> Object {
-        self.0
+    pub const fn value(&self) -> &Value {
+        &self.0
     }
 
     /// The canonical bytes, for keyed digests (ADR 0007).
     #[must_use]
     pub fn canonical(&self) -> Vec<u8> {
-        // `Value::Object` wants to own; a borrowed wrapper serialises the same without a copy of the tree.
-        serde_json_canonicalizer::to_vec(&self.0)
-            .unwrap_or_else(|_| canonical(&Value::Object(self.0.clone())))
+        canonical(&self.0)
+    }
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self::none()
     }
 }
 
@@ -117,8 +127,8 @@ pub struct Call {
     pub tool: ToolName,
     /// The upstream that serves it.
     pub upstream: UpstreamName,
-    /// What the caller sent.
-    pub arguments: Arguments,
+    /// What the caller sent. Shared, so that the record of a call can hold it beside the call.
+    pub arguments: Arc<Arguments>,
     /// What the operator adds and no caller can set: fixed arguments and the caller's scope.
     pub injected: Object,
 }
