@@ -300,13 +300,18 @@ fn one_issuers_key_does_not_sign_for_another() {
     let tokens = Tokens::new(vec![issuer(), other], &Limits::default());
     let ours = Signer::new(Jose::RS256);
     let theirs = Signer::new(Jose::ES256);
-    desk.sets.put("other", &[theirs.jwk(Some("k1"))]);
+    // They publish an RSA key too, for whatever purpose; the operator allowed their elliptic one only.
+    desk.sets
+        .put("other", &[theirs.jwk(Some("k2")), ours.jwk(Some("k1"))]);
 
-    let good = theirs.token(&claims(json!({"iss": "https://other.example.com"})));
+    let good = theirs.sign(
+        r#"{"alg":"ES256","kid":"k2"}"#,
+        &claims(json!({"iss": "https://other.example.com"})).to_string(),
+    );
     let principal = tokens.verify(&good, &desk.sets, at(0)).unwrap();
     assert_eq!(principal.caller().issuer, "other");
 
-    // Their key, our name; and our key's algorithm, which they do not allow.
+    // Their key, our name; and a key of theirs with an algorithm that only we allow.
     let forged = theirs.token(&claims(json!({})));
     assert!(tokens.verify(&forged, &desk.sets, at(0)).is_err());
     let crossed = ours.token(&claims(json!({"iss": "https://other.example.com"})));
