@@ -149,7 +149,7 @@ pub(crate) fn network(text: &str) -> Result<IpNet, Wrong> {
         Err(_) => IpNet::from(text.parse::<IpAddr>().map_err(|_| wrong("is no network"))?),
     };
     if net.prefix_len() == 0 {
-        return Err(wrong("allows every address").hint("name the networks that are meant"));
+        return Err(wrong("allows every address").expected("the networks that are meant, as 10.20.0.0/16"));
     }
     if net.trunc() != net {
         return Err(wrong("has bits behind its prefix")
@@ -172,7 +172,7 @@ pub(crate) fn database(text: &str) -> Result<Database, Wrong> {
     if let Some(rest) = text.strip_prefix("sqlite:") {
         let path = rest.strip_prefix("//").unwrap_or(rest);
         if path == ":memory:" {
-            return Err(wrong("is a database in memory, which forgets everything").expected("sqlite:FILE"));
+            return Err(wrong("is in memory, and forgets everything").expected("sqlite:FILE"));
         }
         if path.is_empty() {
             return Err(wrong("names no file"));
@@ -212,8 +212,8 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 pub(crate) fn redacted(text: &str) -> String {
     let bare = text.split(['?', '#']).next().unwrap_or_default();
     match (bare.split_once("://"), bare.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://…@{rest}"),
-        (None, Some((_, rest))) => format!("…@{rest}"),
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://***@{rest}"),
+        (None, Some((_, rest))) => format!("***@{rest}"),
         (_, None) => bare.to_owned(),
     }
 }
@@ -463,7 +463,7 @@ mod tests {
         ] {
             assert!(!redacted(text).contains("canary"), "{text} {}", redacted(text));
         }
-        assert_eq!(redacted("https://u:p@h.example/p?t=1"), "https://…@h.example/p");
+        assert_eq!(redacted("https://u:p@h.example/p?t=1"), "https://***@h.example/p");
         assert_eq!(redacted("https://h.example/p"), "https://h.example/p");
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::address;
 use crate::amount;
 use crate::fault::{ConfigFault, FaultKind, Faults, Wrong};
-use crate::form::{Form, Indirect};
+use crate::form::Form;
 use crate::key::{Kind, Need, Section, one_of};
 use crate::place::{Lines, Place};
 use crate::raw::{Entry, Node, Table, Value};
@@ -21,23 +21,6 @@ pub(crate) struct Check<'t> {
     pub(crate) faults: &'t mut Faults,
     /// Where each known key stands: its path, and the offset of the key.
     pub(crate) places: &'t mut BTreeMap<String, usize>,
-}
-
-/// A reference to a value that stands elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written<'t> {
-    Here(&'t str),
-    Variable(&'t str),
-    File(&'t str),
-}
-
-/// Tells `env:NAME` and `file:PATH` from a value that stands there itself.
-pub(crate) fn written<'t>(form: &Form, text: &'t str) -> Written<'t> {
-    match (form.indirect, text.split_once(':')) {
-        (Indirect::Variable | Indirect::VariableOrFile, Some(("env", name))) => Written::Variable(name),
-        (Indirect::VariableOrFile, Some(("file", path))) => Written::File(path),
-        (Indirect::No | Indirect::Variable | Indirect::VariableOrFile, _) => Written::Here(text),
-    }
 }
 
 /// A path of keys with one more.
@@ -67,6 +50,11 @@ pub(crate) fn excerpt(text: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// A path as faults show it: whole, and escaped.
+pub(crate) fn whole(path: &std::path::Path) -> String {
+    path.display().to_string().chars().map(escaped).collect()
 }
 
 fn escaped(c: char) -> String {
@@ -256,45 +244,13 @@ impl Check<'_> {
     }
 
     fn text(&mut self, form: &Form, text: &str, node: &Node, path: &str) {
-        let at = Some(node.span.start);
-        match written(form, text) {
-            Written::Here(text) => {
-                if let Err(wrong) = (form.judge)(text) {
-                    let subject = subject(form, text);
-                    let found = (!form.hidden).then(|| shown(text));
-                    let fault = self
-                        .fault(
-                            at,
-                            path,
-                            FaultKind::WrongValue,
-                            format!("{subject} {}", wrong.problem),
-                        )
-                        .found(found);
-                    self.faults.push(advise(fault, &wrong, form.expected));
-                }
-            }
-            Written::Variable(name) => {
-                let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-                    && !name.is_empty()
-                    && name.len() <= 256;
-                if !fits {
-                    let problem = format!("`{}` names no variable", excerpt(text));
-                    let fault = self
-                        .fault(at, path, FaultKind::WrongValue, problem)
-                        .found(Some(excerpt(text)));
-                    self.faults
-                        .push(fault.expected("env: and letters, digits and `_`, as env:BILLING_TOKEN"));
-                }
-            }
-            Written::File(file) => {
-                if let Err(wrong) = (crate::form::PATH.judge)(file) {
-                    let problem = format!("the path behind `file:` {}", wrong.problem);
-                    self.faults.push(
-                        self.fault(at, path, FaultKind::WrongValue, problem)
-                            .expected("file: and a path, as file:/run/secrets/billing"),
-                    );
-                }
-            }
+        if let Err(wrong) = form.written(text) {
+            let problem = format!("{} {}", subject(form, text), wrong.problem);
+            let found = (!form.hidden).then(|| shown(form, text));
+            let fault = self
+                .fault(Some(node.span.start), path, FaultKind::WrongValue, problem)
+                .found(found);
+            self.faults.push(advise(fault, &wrong, form.expected));
         }
     }
 
@@ -416,16 +372,20 @@ pub(crate) fn place(file: &str, lines: &Lines, offset: usize) -> Place {
 }
 
 /// A value as faults show it: shortened, escaped, and of a URL nothing that may be secret.
-pub(crate) fn shown(text: &str) -> String {
-    excerpt(&address::redacted(text))
+fn shown(form: &Form, text: &str) -> String {
+    if form.url {
+        excerpt(&address::redacted(text))
+    } else {
+        excerpt(text)
+    }
 }
 
 /// How a fault speaks of a written value: by showing it, unless it may be secret.
-pub(crate) fn subject(form: &Form, text: &str) -> String {
+fn subject(form: &Form, text: &str) -> String {
     if form.hidden || text.is_empty() {
         format!("this {}", form.what)
     } else {
-        format!("`{}`", shown(text))
+        format!("`{}`", shown(form, text))
     }
 }
 

@@ -3,7 +3,7 @@
 //! A list. The judges are in `text.rs`, `address.rs` and `query.rs`.
 
 use crate::address;
-use crate::fault::Wrong;
+use crate::fault::{Wrong, wrong};
 use crate::query;
 use crate::text;
 
@@ -18,6 +18,14 @@ pub(crate) enum Indirect {
     VariableOrFile,
 }
 
+/// A value that stands in the file, or the place where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written<'t> {
+    Here(&'t str),
+    Variable(&'t str),
+    File(&'t str),
+}
+
 /// One form of text.
 #[derive(Debug)]
 pub(crate) struct Form {
@@ -30,6 +38,8 @@ pub(crate) struct Form {
     /// Says what is wrong with a text.
     pub(crate) judge: fn(&str) -> Result<(), Wrong>,
     pub(crate) indirect: Indirect,
+    /// A URL, of which faults leave out what may be secret.
+    pub(crate) url: bool,
     /// Never shown in a fault.
     pub(crate) hidden: bool,
     /// May not be written in clear.
@@ -49,6 +59,7 @@ impl Form {
             pattern,
             judge,
             indirect: Indirect::No,
+            url: false,
             hidden: false,
             credential: false,
         }
@@ -56,6 +67,11 @@ impl Form {
 
     const fn indirect(mut self, indirect: Indirect) -> Self {
         self.indirect = indirect;
+        self
+    }
+
+    const fn url(mut self) -> Self {
+        self.url = true;
         self
     }
 
@@ -69,6 +85,25 @@ impl Form {
         self.hidden = true;
         self.indirect = Indirect::VariableOrFile;
         self
+    }
+
+    /// Tells `env:NAME` and `file:PATH` from a value that stands there itself, and judges what is there.
+    pub(crate) fn written<'t>(&self, text: &'t str) -> Result<Written<'t>, Wrong> {
+        match (self.indirect, text.split_once(':')) {
+            (Indirect::Variable | Indirect::VariableOrFile, Some(("env", name))) => {
+                text::variable(name)?;
+                Ok(Written::Variable(name))
+            }
+            (Indirect::VariableOrFile, Some(("file", path))) => match text::path(path) {
+                Ok(()) => Ok(Written::File(path)),
+                Err(path) => Err(wrong(format!("has a path behind `file:` that {}", path.problem))
+                    .expected("file:PATH, as file:/run/secrets/billing")),
+            },
+            (Indirect::No | Indirect::Variable | Indirect::VariableOrFile, _) => {
+                (self.judge)(text)?;
+                Ok(Written::Here(text))
+            }
+        }
     }
 }
 
@@ -113,21 +148,24 @@ pub(crate) static PUBLIC_URL: Form = Form::new(
     Some("^https?://[^?#]+[^/?#]$"),
     |text| address::public_url(text).map(drop),
 )
-.indirect(Indirect::Variable);
+.indirect(Indirect::Variable)
+.url();
 
 pub(crate) static HOST: Form = Form::new(
     "host",
     "a host, as `mcp.example.com` or `mcp.example.com:8443`",
     Some(r"^[^/@\s]+$"),
     address::host,
-);
+)
+.url();
 
 pub(crate) static ORIGIN: Form = Form::new(
     "origin",
     "an origin, as `https://app.example.com`",
     Some(r"^[a-z][a-z0-9+.-]*://[^/?#@\s]+$"),
     address::origin,
-);
+)
+.url();
 
 pub(crate) static DESTINATION: Form = Form::new(
     "destination",
@@ -135,21 +173,24 @@ pub(crate) static DESTINATION: Form = Form::new(
     Some("^https?://[^?#]+$"),
     address::destination,
 )
-.indirect(Indirect::VariableOrFile);
+.indirect(Indirect::VariableOrFile)
+.url();
 
 pub(crate) static ISSUER_URL: Form = Form::new(
     "issuer URL",
     "the `iss` of its tokens, as https://idp.example.com",
     Some("^https?://[^?#]+$"),
     address::issuer,
-);
+)
+.url();
 
 pub(crate) static KEY_SET: Form = Form::new(
     "key set",
     "a URL or a file, as https://idp.example.com/jwks.json or file:keys.json",
     Some("^(https?://|file:).+$"),
     |text| address::key_set(text).map(drop),
-);
+)
+.url();
 
 pub(crate) static NETWORK: Form = Form::new(
     "network",
@@ -225,7 +266,8 @@ pub(crate) static HEADER_VALUE: Form = Form::new(
     "visible ASCII, with spaces only inside",
     Some("^[!-~]([ -~]*[!-~])?$"),
     text::header_value,
-);
+)
+.hidden();
 
 pub(crate) static QUERY_NAME: Form = Form::new(
     "query parameter",
@@ -310,7 +352,7 @@ pub(crate) static BIND: Form = Form::new(
 );
 pub(crate) static DATE: Form = Form::new(
     "date",
-    "a date in quotes, as \"2027-01-31\"",
+    "a date, as 2027-01-31",
     Some("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
     |text| text::date(text).map(drop),
 );

@@ -1,10 +1,11 @@
 //! How callers over HTTP show who they are: API keys and token issuers, as configured. It verifies nothing.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use ipnet::IpNet;
 use model::IssuerName;
-use url::Url;
+use url::{Host, Url};
 
 use crate::address::{self, KeySetPlace};
 use crate::fault::FaultKind;
@@ -212,6 +213,9 @@ fn issuer(
         })
     });
     let (network, tls) = (network(view), tls(reading, view));
+    if let Some(KeySetSetting::Url(url)) = &key_set {
+        reachable(reading, view, "key_set", url, &network);
+    }
     let audience: Vec<String> = view
         .texts("audience")
         .into_iter()
@@ -273,6 +277,33 @@ pub(crate) fn network(view: &View<'_>) -> NetworkSettings {
             .iter()
             .filter_map(|placed| address::network(&placed.text).ok())
             .collect(),
+    }
+}
+
+/// An address on this machine or in a private network needs an entry in `network`. The dialer judges that for every
+/// address of every name; a destination that plainly is one is worth a word before the first call fails.
+pub(crate) fn reachable(
+    reading: &mut Reading<'_>,
+    view: &View<'_>,
+    key: &str,
+    url: &Url,
+    network: &NetworkSettings,
+) {
+    let address = match url.host() {
+        Some(Host::Domain("localhost")) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Some(Host::Ipv4(address)) if address.is_loopback() || address.is_private() => IpAddr::V4(address),
+        Some(Host::Ipv6(address)) if address.is_loopback() || address.is_unique_local() => {
+            IpAddr::V6(address)
+        }
+        Some(Host::Domain(_) | Host::Ipv4(_) | Host::Ipv6(_)) | None => return,
+    };
+    if !network.allow.iter().any(|net| net.contains(&address)) {
+        let problem =
+            format!("`{address}` is no address of the public internet, and connecting to it will be refused");
+        let warning = reading.fault_at(view, key, FaultKind::Ineffective, problem);
+        reading
+            .warnings
+            .push(warning.expected(format!("`network = {{ allow = [\"{address}\"] }}`, too")));
     }
 }
 

@@ -182,17 +182,15 @@ impl Kind {
         }
     }
 
-    /// Whether a value of this kind may not be shown.
+    /// Whether a value in the place of this kind may not be shown: a secret that stands one level too high is one.
     pub(crate) fn hidden(&self) -> bool {
         match self {
             Self::Text(form) | Self::OneOrMany { of: form, .. } => form.hidden,
             Self::List { of, .. } | Self::Named { of, .. } => of.hidden(),
-            Self::Truth
-            | Self::Count { .. }
-            | Self::Size { .. }
-            | Self::Span { .. }
-            | Self::Word { .. }
-            | Self::Table(_) => false,
+            Self::Table(section) => section.keys().iter().any(|key| key.kind.hidden()),
+            Self::Truth | Self::Count { .. } | Self::Size { .. } | Self::Span { .. } | Self::Word { .. } => {
+                false
+            }
         }
     }
 
@@ -205,7 +203,7 @@ impl Kind {
             Self::Size { .. } => amount::SIZE_EXPECTED.to_owned(),
             Self::Span { .. } => amount::SPAN_EXPECTED.to_owned(),
             Self::Word { words, .. } => one_of(words),
-            Self::List { .. } => "a list".to_owned(),
+            Self::List { .. } => "a list in square brackets".to_owned(),
             Self::OneOrMany { of, .. } => format!("a text in quotes or a list of them: {}", of.expected),
             Self::Table(_) | Self::Named { .. } => "a table".to_owned(),
         }

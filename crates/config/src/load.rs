@@ -5,7 +5,7 @@ use std::path::Path;
 
 use model::{LimitKey, Limits};
 
-use crate::check::{Check, place};
+use crate::check::{Check, excerpt, place};
 use crate::fault::{ConfigFault, FaultKind, Faults};
 use crate::place::Lines;
 use crate::policy::not_utf8;
@@ -141,10 +141,22 @@ fn syntax_fault(file: &str, lines: &Lines, fault: &raw::SyntaxFault) -> ConfigFa
     let (kind, problem) = if fault.duplicate {
         (
             FaultKind::Duplicate,
-            "this key stands twice in one table".to_owned(),
+            format!("`{}` stands twice in one table", excerpt(&fault.problem)),
         )
     } else {
         (FaultKind::Syntax, fault.problem.clone())
     };
-    ConfigFault::of_file(file, kind, problem).at(&place(file, lines, fault.at))
+    let found = ConfigFault::of_file(file, kind, problem).at(&place(file, lines, fault.at));
+    // `listen = 127.0.0.1:7300` reads as a number that went wrong.
+    let number = [
+        "invalid float",
+        "invalid integer",
+        "invalid datetime",
+        "invalid date",
+    ];
+    if number.iter().any(|start| fault.problem.starts_with(start)) {
+        found.hint("a text stands in quotes")
+    } else {
+        found
+    }
 }

@@ -63,6 +63,7 @@ impl Table {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxFault {
     pub(crate) at: usize,
+    /// What is wrong; of a duplicate, the key.
     pub(crate) problem: String,
     /// Only a key that stands twice: the rest of the text can be understood all the same.
     pub(crate) duplicate: bool,
@@ -82,10 +83,19 @@ pub(crate) fn read(text: &str) -> (Table, Vec<SyntaxFault>) {
         );
     }
     let (root, errors) = DeTable::parse_recoverable(text);
-    let faults = errors.iter().map(|error| SyntaxFault {
-        at: error.span().map_or(0, |span| span.start),
-        problem: lower(error.message()),
-        duplicate: error.message() == "duplicate key",
+    let faults = errors.iter().map(|error| {
+        let span = error.span().unwrap_or(0..0);
+        let duplicate = error.message() == "duplicate key";
+        let problem = if duplicate {
+            text.get(span.clone()).unwrap_or_default().to_owned()
+        } else {
+            lower(error.message()).replace(", expected nothing", "")
+        };
+        SyntaxFault {
+            at: span.start,
+            problem,
+            duplicate,
+        }
     });
     (table(root.get_ref(), DEPTH_MAX), faults.collect())
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use model::{Limits, SecretText};
 
-use crate::check::{Written, advise, place, shown, written};
+use crate::check::{advise, place, whole};
 use crate::fault::{ConfigFault, FaultKind, Faults, Wrong};
-use crate::form::Form;
+use crate::form::{Form, Written};
 use crate::key::Kind;
 use crate::place::Lines;
 use crate::view::View;
@@ -92,15 +92,12 @@ impl Reading<'_> {
             return None;
         };
         let text = view.text(name)?;
-        let (value, from) = match written(form, &text) {
+        // A text that is not of its form has a fault already.
+        let (value, from) = match form.written(&text).ok()? {
             Written::Here(value) => {
                 if form.credential && !self.clear_text {
-                    let fault = self.fault_at(
-                        view,
-                        name,
-                        FaultKind::ClearText,
-                        format!("this {} is written in clear", form.what),
-                    );
+                    let problem = format!("this {} is written in clear", form.what);
+                    let fault = self.fault_at(view, name, FaultKind::ClearText, problem);
                     self.faults.push(
                         fault
                             .expected("env:NAME or file:PATH instead")
@@ -138,10 +135,10 @@ impl Reading<'_> {
             view,
             name,
             FaultKind::Unresolved,
-            format!("the variable `{}` {problem}", shown(variable)),
+            format!("the variable `{variable}` {problem}"),
         );
         self.faults
-            .push(fault.found(Some(format!("env:{}", shown(variable)))).hint(hint));
+            .push(fault.found(Some(format!("env:{variable}"))).hint(hint));
         None
     }
 
@@ -154,7 +151,7 @@ impl Reading<'_> {
             FaultKind::Unresolved,
         )?;
         let Ok(mut text) = String::from_utf8(file.bytes) else {
-            let problem = format!("`{}` is not UTF-8", shown(&file.path));
+            let problem = format!("`{}` is not UTF-8", whole(file.path.as_ref()));
             let fault = self.fault_at(view, name, FaultKind::Unresolved, problem);
             self.faults.push(fault.hint("write the value into it as text"));
             return None;
@@ -171,10 +168,10 @@ impl Reading<'_> {
 
     /// Says what is wrong with a value that stands elsewhere, and shows the reference instead of the value.
     fn unresolved(&mut self, view: &View<'_>, name: &str, form: &Form, from: &str, wrong: &Wrong) {
-        let problem = format!("the value of `{}` {}", shown(from), wrong.problem);
+        let problem = format!("the value of `{from}` {}", wrong.problem);
         let fault = self
             .fault_at(view, name, FaultKind::Unresolved, problem)
-            .found(Some(shown(from)));
+            .found(Some(from.to_owned()));
         let fault = if form.hidden {
             fault
         } else {
@@ -222,7 +219,7 @@ pub(crate) fn unread(path: &Path, fault: &ReadFault, unit: &str) -> String {
     } else {
         String::new()
     };
-    format!("`{}` {fault}{unit}", shown(&path.display().to_string()))
+    format!("`{}` {fault}{unit}", whole(path))
 }
 
 /// What a value from elsewhere must be before it is judged: a slip of `export` or of an editor is found here, where it

@@ -24,6 +24,17 @@ pub(crate) fn of_name(fault: &NameFault) -> Wrong {
     }
 }
 
+/// The name of an environment variable, behind `env:`.
+pub(crate) fn variable(name: &str) -> Result<(), Wrong> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if name.is_empty() || name.len() > 256 || !name.bytes().all(fits) {
+        return Err(
+            wrong("names no variable").expected("env: and letters, digits and `_`, as env:BILLING_TOKEN")
+        );
+    }
+    Ok(())
+}
+
 /// Argument names of generated tools: `^[A-Za-z0-9_.-]{1,64}$`.
 pub(crate) fn argument(text: &str) -> Result<(), Wrong> {
     bounded(text, 64)?;

@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use jiff::tz::Offset;
 use model::{Class, ResourceType, SourceName, ToolName, UpstreamName};
 
-use crate::check::shown;
+use crate::check::excerpt;
 use crate::fault::FaultKind;
 use crate::query::{self, Bind};
 use crate::reading::Reading;
@@ -340,7 +340,7 @@ fn owner(reading: &mut Reading<'_>, view: &View<'_>, known: &Known<'_>) -> Optio
                 &owner,
                 "claims",
                 FaultKind::Ineffective,
-                format!("no caller can have the claim `{}`", shown(&claim)),
+                format!("no caller can have the claim `{}`", excerpt(&claim)),
             );
             reading
                 .warnings
@@ -428,15 +428,15 @@ pub(crate) fn unknown_name<'c>(
             view,
             what,
             FaultKind::UnknownName,
-            format!("there is no {what} `{}`", shown(name)),
+            format!("there is no {what} `{}`", excerpt(name)),
         )
-        .found(Some(shown(name)));
+        .found(Some(excerpt(name)));
     let hint = match suggest::closest(name, names.clone()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => {
             let known: Vec<&str> = names.into_iter().take(20).collect();
             if known.is_empty() {
-                format!("add it as [{what}.{}]", shown(name))
+                format!("add it as [{what}.{}]", excerpt(name))
             } else {
                 format!("known are {}", known.join(", "))
             }
@@ -489,10 +489,7 @@ fn query(
     // A query or a bound value that could not be read has a fault already, and then nothing can be counted.
     let count = query::placeholders(&query).ok()?;
     if bind.len() == texts.len() && bind.len() != count {
-        let problem = format!(
-            "the query has {count} placeholders, and {} values are bound",
-            bind.len()
-        );
+        let problem = format!("placeholders in the query: {count}, values bound: {}", bind.len());
         let fault = reading.fault_at(
             view,
             if view.has("bind") { "bind" } else { "query" },

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::{SecretText, UpstreamName};
+use url::Url;
 
 use crate::address;
 use crate::amount::millis_text;
 use crate::fault::FaultKind;
-use crate::identity::{NetworkSettings, TlsSettings, network, tls};
+use crate::identity::{NetworkSettings, TlsSettings, network, reachable, tls};
 use crate::reading::{DocumentFile, Reading};
 use crate::tool::{self, Known, ToolSettings};
 use crate::view::View;
@@ -136,8 +137,14 @@ fn one(
     let destination = reading.resolve(view, "destination").map(|resolved| resolved.text);
     let (network, tls) = (network(view), tls(reading, view));
     let credential = view.table("credential").map(|view| credential(reading, &view));
-    if let (Some(_), Some(destination)) = (&credential, &destination) {
-        clear_line(reading, view, destination);
+    if let Some(url) = destination
+        .as_deref()
+        .and_then(|destination| Url::parse(destination).ok())
+    {
+        reachable(reading, view, "destination", &url, &network);
+        if view.has("credential") {
+            clear_line(reading, view, &url);
+        }
     }
     let timeout = timeout(reading, view);
     let headers = view
@@ -222,17 +229,10 @@ fn credential(reading: &mut Reading<'_>, view: &View<'_>) -> Option<CredentialSe
 
 /// A credential over a line that anybody on the way can read is worth a word, though inside one machine or one
 /// network it is common.
-fn clear_line(reading: &mut Reading<'_>, view: &View<'_>, destination: &str) {
-    if let Ok(url) = url::Url::parse(destination)
-        && url.scheme() == "http"
-        && !address::is_loopback(&url)
-    {
-        let warning = reading.fault_at(
-            view,
-            "destination",
-            FaultKind::Unsafe,
-            "the credential is sent to this destination without TLS",
-        );
+fn clear_line(reading: &mut Reading<'_>, view: &View<'_>, url: &Url) {
+    if url.scheme() == "http" && !address::is_loopback(url) {
+        let problem = "the credential is sent to this destination without TLS";
+        let warning = reading.fault_at(view, "destination", FaultKind::Unsafe, problem);
         reading
             .warnings
             .push(warning.hint("use https where the service has it"));

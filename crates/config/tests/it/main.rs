@@ -10,4 +10,8 @@
 )]
 
 mod faults;
+mod hostile;
+mod secrets;
+mod settings;
+mod system;
 mod world;
