@@ -1,3 +1,55 @@
 //! An OpenAPI document to operations, tool definitions and request plans.
+//!
+//! Bytes come in, values go out: this room reads no file, opens no connection and knows no clock. A document is kept
+//! raw and looked at one operation at a time, so that what one operation gets wrong becomes a [`Blocker`] on that
+//! operation and never harms another. Nothing is guessed: what the document does not define is not sent.
+//! Versions 3.0 and 3.1 are read, in JSON and YAML. Read first: [`Document`], then [`Generated`] and [`RequestPlan`].
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        reason = "tests"
+    )
+)]
+
+mod blocker;
+mod body;
+mod document;
+mod exercise;
+mod expansion;
+mod media;
+mod name;
+mod number;
+mod operation;
+mod parameter;
+mod plan;
+mod pointer;
+mod projection;
+mod prose;
+mod reference;
+mod resolved;
+mod response;
+mod schema;
+mod security;
+mod server;
+mod shape;
+mod template;
+mod text;
+mod tool;
+
+pub use blocker::{Blocker, BlockerCause, Note, NoteKind};
+pub use document::{Document, DocumentFault, DocumentLimits};
+pub use exercise::{Exercise, arguments, exercise};
+pub use operation::{FindFault, Method, OperationKey, OperationRef};
+pub use plan::{Body, BuildFault, HEADER_VALUE_BYTES_MAX, Prepared, RequestPlan, TARGET_BYTES_MAX};
+pub use projection::{Projection, ProjectionFault};
+pub use security::{Requirement, Security};
+pub use server::Server;
+pub use text::Notation;
+pub use tool::{Generated, Survey, ToolOptions};

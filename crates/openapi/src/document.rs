@@ -1,0 +1,316 @@
+//! A document: bytes that were read once, the version that they speak, and the operations in it.
+//!
+//! The tree stays raw. There is no typed model of OpenAPI: real documents are dirty, and a field that one operation
+//! gets wrong must not take the others with it. Read next: `operation` for what is there, `tool` for what it becomes.
+
+use model::{Digest, Limits, Value};
+
+use crate::blocker::Blocker;
+use crate::operation::{self, FindFault, OperationRef};
+use crate::reference::Resolver;
+use crate::security::Security;
+use crate::server::Server;
+use crate::text::{self, Notation};
+use crate::tool::{self, Generated, ToolOptions};
+
+/// How large a document may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DocumentLimits {
+    /// The longest text, in bytes.
+    pub bytes_max: usize,
+    /// The deepest nesting of arrays and objects; a scalar has depth 0. JSON is read to 120 at most, YAML to 48.
+    pub depth_max: usize,
+    /// Values in the tree, with what YAML aliases add to it.
+    pub nodes_max: usize,
+}
+
+/// Operations in one document. The largest public document has about 11,000.
+const OPERATIONS_MAX: usize = 50_000;
+
+impl From<&Limits> for DocumentLimits {
+    fn from(limits: &Limits) -> Self {
+        Self {
+            bytes_max: limits.document_bytes_max,
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for DocumentLimits {
+    fn default() -> Self {
+        Self {
+            bytes_max: Limits::default().document_bytes_max,
+            depth_max: 64,
+            nodes_max: 4_000_000,
+        }
+    }
+}
+
+/// Why bytes are no document that can be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentFault {
+    /// Too long.
+    #[error("the document has {length} bytes; at most {max} are read (`document_bytes_max`)")]
+    Size {
+        /// Its length in bytes.
+        length: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// Not UTF-8.
+    #[error("the document is not UTF-8 at byte {at}; save it as UTF-8")]
+    Encoding {
+        /// The first byte that does not fit.
+        at: usize,
+    },
+    /// Not JSON, or not YAML.
+    #[error("the document is not {notation}{}: {detail}", at(*line, *column))]
+    Syntax {
+        /// JSON where the text starts with `{`, else YAML.
+        notation: Notation,
+        /// The line, counted from 1; 0 where it is not known.
+        line: u64,
+        /// The column, counted from 1; 0 where it is not known.
+        column: u64,
+        /// What the reader says.
+        detail: String,
+    },
+    /// An object that says a key twice.
+    #[error("the key `{key}` stands twice in one object, the second time{}; remove one", at(*line, *column))]
+    DuplicateKey {
+        /// The key, as a text: `200` and `'200'` are one key.
+        key: String,
+        /// The line of the second; 0 where it is not known.
+        line: u64,
+        /// The column of the second; 0 where it is not known.
+        column: u64,
+    },
+    /// Too many arrays and objects inside each other.
+    #[error("the document is nested deeper than {max} at line {line}")]
+    Depth {
+        /// The limit.
+        max: usize,
+        /// The line where it is passed.
+        line: u64,
+    },
+    /// Too many values.
+    #[error("the document holds more than {max} values at line {line}")]
+    Nodes {
+        /// The limit.
+        max: usize,
+        /// The line where it is passed.
+        line: u64,
+    },
+    /// YAML aliases that add up to too much.
+    #[error(
+        "the YAML aliases of the document expand too far at line {line}; write the values out, or use `$ref`"
+    )]
+    Aliases {
+        /// The line where the limit is passed.
+        line: u64,
+    },
+    /// Too many operations.
+    #[error("the document has more than {max} operations; split it")]
+    Operations {
+        /// The limit.
+        max: usize,
+    },
+    /// Not an object, or one without a version.
+    #[error("the document has no `openapi` member; an OpenAPI document starts with `openapi: 3.1.0`")]
+    NoVersion,
+    /// A version that is not read.
+    #[error(
+        "the document says `{field}: {found}`; versions 3.0 and 3.1 are read, so convert it to one of them"
+    )]
+    Version {
+        /// `openapi` or `swagger`.
+        field: &'static str,
+        /// What it says.
+        found: String,
+    },
+}
+
+/// A place in the text, where it is known.
+fn at(line: u64, column: u64) -> String {
+    match line {
+        0 => " at an unknown place".to_owned(),
+        _ => format!(" at line {line}, column {column}"),
+    }
+}
+
+/// The version family. It decides what stands beside a `$ref`; other differences are dealt with keyword by keyword.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    V30,
+    V31,
+}
+
+/// A document that was read.
+///
+/// ```
+/// use openapi::{Document, DocumentLimits, ToolOptions};
+/// let text = br#"{"openapi": "3.1.0", "info": {"title": "Billing", "version": "1"}, "paths": {
+///   "/invoices/{id}": {"get": {"operationId": "getInvoice", "parameters": [
+///     {"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}]}}}}"#;
+/// let document = Document::read(text, &DocumentLimits::default())?;
+/// let operation = document.find("getInvoice")?;
+/// let tool = document.tool(&operation, &ToolOptions::default()).map_err(|blockers| blockers[0].clone())?;
+/// let arguments = serde_json::json!({"id": "a/b"});
+/// let request = tool.plan.build(arguments.as_object().unwrap(), &Default::default())?;
+/// assert_eq!((request.method, request.path_and_query.as_str()), ("GET", "/invoices/a%2Fb"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Document {
+    root: Value,
+    digest: Digest,
+    version: String,
+    family: Family,
+    operations: Vec<OperationRef>,
+    unreadable: Vec<Blocker>,
+}
+
+impl Document {
+    /// Reads a document in JSON or YAML; a text that starts with `{` is JSON. Nothing is fetched.
+    ///
+    /// `bytes`: UTF-8, with or without a byte order mark, at most `limits.bytes_max`.
+    /// YAML is read as version 1.2: `no` and `on` are words. Merge keys are applied, aliases within a budget.
+    ///
+    /// # Errors
+    /// [`DocumentFault`]: what is no text of one document, a key that stands twice, a limit that is passed, a version
+    /// other than 3.0.x and 3.1.x. What is wrong inside an operation is no fault of the document.
+    ///
+    /// Source: OpenAPI 3.1.1 section 4.3 (format), section 4.1 (versions).
+    pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Self, DocumentFault> {
+        let root = text::read(bytes, limits)?;
+        let (version, family) = version(&root)?;
+        let found = operation::enumerate(Resolver::new(&root), OPERATIONS_MAX);
+        if found.overflow {
+            return Err(DocumentFault::Operations { max: OPERATIONS_MAX });
+        }
+        Ok(Self {
+            digest: Digest::of("openapi-document-v1", &[bytes]),
+            version,
+            family,
+            operations: found.operations,
+            unreadable: found.unreadable,
+            root,
+        })
+    }
+
+    /// The whole document as it was written.
+    #[must_use]
+    pub const fn raw(&self) -> &Value {
+        &self.root
+    }
+
+    /// The digest of the bytes that were read.
+    #[must_use]
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What the document says under `openapi`, as `3.0.3`.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// What the document says under `info.title`.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        self.root.get("info")?.get("title")?.as_str()
+    }
+
+    /// Every operation under `paths`, raw, in the order of the document, also those that cannot become tools.
+    ///
+    /// Callbacks and webhooks are not operations of this service and are not counted.
+    pub fn operations(&self) -> impl Iterator<Item = OperationRef> {
+        self.operations.iter().cloned()
+    }
+
+    /// Path items that could not be looked into, so that operations may be missing in [`Self::operations`].
+    #[must_use]
+    pub fn unreadable(&self) -> &[Blocker] {
+        &self.unreadable
+    }
+
+    /// The operation that `key` names: an `operationId`, or method and path as `GET /invoices/{id}`.
+    ///
+    /// # Errors
+    /// [`FindFault::Unknown`] with keys that are spelled alike; [`FindFault::Ambiguous`] with every place of an id
+    /// that stands twice.
+    pub fn find(&self, key: &str) -> Result<OperationRef, FindFault> {
+        operation::find(&self.operations, key)
+    }
+
+    /// Makes a tool of an operation: its definition, and the plan by which a call becomes a request.
+    ///
+    /// The same document and options always give the same tool. Linear in what the operation reaches; bounded.
+    ///
+    /// # Errors
+    /// Every blocker that was found, at most 32; never empty.
+    pub fn tool(&self, operation: &OperationRef, options: &ToolOptions) -> Result<Generated, Vec<Blocker>> {
+        tool::generate(self, operation, options)
+    }
+
+    /// The servers that the document names for an operation: its own, else those of its path, else the document's.
+    ///
+    /// For reports. The destination is the operator's and never the document's.
+    #[must_use]
+    pub fn servers(&self, operation: &OperationRef) -> Vec<Server> {
+        crate::server::effective(self, operation)
+    }
+
+    /// The security requirement that holds for an operation: its own, else the document's. For reports.
+    #[must_use]
+    pub fn security(&self, operation: &OperationRef) -> Security {
+        crate::security::effective(self, operation)
+    }
+
+    pub(crate) const fn resolver(&self) -> Resolver<'_> {
+        Resolver::new(&self.root)
+    }
+
+    pub(crate) const fn family(&self) -> Family {
+        self.family
+    }
+}
+
+fn version(root: &Value) -> Result<(String, Family), DocumentFault> {
+    let scalar = |field: &str| match root.get(field)? {
+        Value::String(text) => Some(text.clone()),
+        // YAML reads an unquoted `3.0` as a number.
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Some("?".to_owned()),
+    };
+    if let Some(found) = scalar("swagger") {
+        return Err(DocumentFault::Version {
+            field: "swagger",
+            found: text::excerpt(&found),
+        });
+    }
+    let found = scalar("openapi").ok_or(DocumentFault::NoVersion)?;
+    let family = [("3.0", Family::V30), ("3.1", Family::V31)]
+        .into_iter()
+        .find(|(prefix, _)| {
+            found.strip_prefix(prefix).is_some_and(|patch| {
+                patch.is_empty()
+                    || patch.strip_prefix('.').is_some_and(|patch| {
+                        patch.len() <= 20
+                            && patch.starts_with(|first: char| first.is_ascii_digit())
+                            && patch
+                                .chars()
+                                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'))
+                    })
+            })
+        })
+        .map(|(_, family)| family);
+    match family {
+        Some(family) => Ok((found, family)),
+        None => Err(DocumentFault::Version {
+            field: "openapi",
+            found: text::excerpt(&found),
+        }),
+    }
+}

@@ -1,0 +1,124 @@
+//! Media types of bodies and answers: which of those that a document declares is JSON.
+
+use model::{Object, Value};
+
+use crate::parameter::is_token;
+
+/// The longest media type that is sent, in bytes.
+const BYTES_MAX: usize = 256;
+
+/// The JSON media type that was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JsonMedia<'d> {
+    /// The key in the document.
+    pub(crate) key: &'d str,
+    /// What goes into a header: as declared, or `application/json` for a range.
+    pub(crate) content_type: String,
+    /// The media type object.
+    pub(crate) value: &'d Value,
+    /// Whether the document declares others too, or a range.
+    pub(crate) is_choice: bool,
+}
+
+/// The best JSON media type: `application/json`, then one with parameters, then `+json`, then a range that covers
+/// JSON. Among equals the first in the alphabet, so that the order in the document does not matter.
+pub(crate) fn json(content: &Object) -> Option<JsonMedia<'_>> {
+    let (_, key, value) = content
+        .iter()
+        .filter_map(|(key, value)| Some((rank(key)?, key.as_str(), value)))
+        .min_by_key(|(rank, key, _)| (*rank, *key))?;
+    let is_range = key.contains('*');
+    let content_type = if is_range { "application/json" } else { key.trim() };
+    Some(JsonMedia {
+        key,
+        content_type: content_type.to_owned(),
+        value,
+        is_choice: is_range || content.len() > 1,
+    })
+}
+
+fn rank(media_type: &str) -> Option<u8> {
+    if media_type.len() > BYTES_MAX {
+        return None;
+    }
+    let (essence, parameters) = media_type
+        .split_once(';')
+        .map_or((media_type, None), |(essence, parameters)| {
+            (essence, Some(parameters))
+        });
+    let essence = essence.trim().to_ascii_lowercase();
+    if let Some(parameters) = parameters
+        && !parameters.split(';').all(is_harmless)
+    {
+        return None;
+    }
+    if essence == "*/*" || essence == "application/*" {
+        return Some(3);
+    }
+    let (kind, subtype) = essence.split_once('/')?;
+    if !is_token(kind) || !is_token(subtype) || essence.contains('*') {
+        return None;
+    }
+    match (essence.as_str(), parameters) {
+        ("application/json", None) => Some(0),
+        ("application/json", Some(_)) => Some(1),
+        _ if subtype.ends_with("+json") => Some(2),
+        _ => None,
+    }
+}
+
+/// A parameter that can be sent as it is. JSON is UTF-8, so another charset is not.
+fn is_harmless(parameter: &str) -> bool {
+    let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+    let value = value.trim().trim_matches('"');
+    let is_plain = value
+        .bytes()
+        .all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\'));
+    is_token(name.trim())
+        && is_plain
+        && (!name.trim().eq_ignore_ascii_case("charset") || value.eq_ignore_ascii_case("utf-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn chosen(content: &Value) -> Option<String> {
+        json(content.as_object().unwrap()).map(|media| media.content_type)
+    }
+
+    #[test]
+    fn json_is_chosen_before_its_relatives_and_nothing_else_is() {
+        for (content, expected) in [
+            (
+                json!({"text/plain": {}, "application/json": {}}),
+                Some("application/json"),
+            ),
+            (
+                json!({"application/vnd.a+json": {}, "application/json; charset=utf-8": {}}),
+                Some("application/json; charset=utf-8"),
+            ),
+            (
+                json!({"application/vnd.b+json": {}, "application/vnd.a+json": {}}),
+                Some("application/vnd.a+json"),
+            ),
+            (
+                json!({"Application/Merge-Patch+JSON": {}}),
+                Some("Application/Merge-Patch+JSON"),
+            ),
+            (json!({"*/*": {}}), Some("application/json")),
+            (json!({"application/xml": {}, "text/csv": {}}), None),
+            (json!({"application/x-ndjson": {}}), None),
+            (json!({"application/json; charset=latin1": {}}), None),
+            (json!({"application/json\r\nX-Evil: 1": {}}), None),
+            (json!({"application/json; x=a\r\nX-Evil: 1": {}}), None),
+            (json!({"text/*": {}}), None),
+            (json!({"json": {}}), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(chosen(&content).as_deref(), expected, "{content}");
+        }
+    }
+}

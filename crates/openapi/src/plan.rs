@@ -1,0 +1,404 @@
+//! Request plans: how the arguments of a call become one request, and nothing but that request.
+//!
+//! The plan was made when the tool was; a call only fills it. No value changes the number of path segments, the
+//! origin, or the structure of the headers, and what cannot be sent so that it reads back the same is refused.
+//! It sends nothing, and knows no destination and no credential.
+//! Sources: RFC 3986, RFC 6570 sections 3.2.2 and 3.2.8, RFC 9110 section 5.5, OpenAPI 3.1.1 section 4.8.12.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bytes::Bytes;
+use model::{Fault, Object, Value, canonical};
+
+use crate::operation::OperationKey;
+use crate::template::{Template, encode, walks};
+use crate::text::excerpt;
+
+/// The longest path and query, in bytes. Servers commonly refuse longer ones.
+pub const TARGET_BYTES_MAX: usize = 32 << 10;
+/// The longest value of one header, in bytes.
+pub const HEADER_VALUE_BYTES_MAX: usize = 8 << 10;
+
+/// How a call of one tool becomes a request.
+#[derive(Debug, Clone)]
+pub struct RequestPlan {
+    pub(crate) operation: OperationKey,
+    pub(crate) template: Template,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) accept: String,
+    pub(crate) body: BodyPlan,
+}
+
+/// One argument and its place in the request.
+#[derive(Debug, Clone)]
+pub(crate) struct Argument {
+    /// As the model writes it.
+    pub(crate) name: String,
+    /// As the wire writes it.
+    pub(crate) wire: String,
+    pub(crate) place: ArgumentPlace,
+    pub(crate) required: bool,
+    /// Whether null is the same as absent. Fields of a body can be null themselves.
+    pub(crate) nullable: bool,
+    /// Whether only the operator gives it.
+    pub(crate) injected: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ArgumentPlace {
+    Path,
+    Query {
+        explode: bool,
+    },
+    Header,
+    /// A field of a body that is an object.
+    Field,
+    /// The whole body.
+    Body,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum BodyPlan {
+    None,
+    /// An object of the arguments that are fields. Sent if one is given, or always.
+    Fields {
+        content_type: String,
+        always: bool,
+    },
+    /// The argument that is the body.
+    Whole {
+        content_type: String,
+    },
+}
+
+/// A request, ready but for destination and credential.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// The method.
+    pub method: &'static str,
+    /// Path and query, percent-encoded: starts with `/` and is relative to the base path of the destination.
+    pub path_and_query: String,
+    /// Headers with lower-case names: `accept`, and those that are arguments. Never one of the gateway's.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Option<Body>,
+}
+
+/// A request body.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Body {
+    /// The value of `content-type`.
+    pub content_type: String,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+// Values of arguments are the caller's data: they do not belong in a log that prints a request for debugging.
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared")
+            .field("method", &self.method)
+            .field("path_and_query_bytes", &self.path_and_query.len())
+            .field(
+                "headers",
+                &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            )
+            .field("body", &self.body)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body")
+            .field("content_type", &self.content_type)
+            .field("bytes", &self.bytes.len())
+            .finish()
+    }
+}
+
+/// Why arguments make no request. The text names arguments as the published schema does and quotes no value, so the
+/// caller may read it, except where [`Self::fault`] says that it is not the caller's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildFault {
+    /// An argument that the tool does not have, or that only the operator gives.
+    #[error("`{0}` is no argument of this tool; remove it")]
+    Undeclared(String),
+    /// A required argument is missing.
+    #[error("`{0}` is missing; it is required")]
+    Missing(String),
+    /// Null where nothing can stand for it.
+    #[error("`{0}` is null; leave it out, or give it a value")]
+    Null(String),
+    /// A value that is neither a single value nor a list of single values.
+    #[error("`{0}` can only be a text, a number, true, false, or a list of these")]
+    Kind(String),
+    /// An empty list, which a URL or a header cannot say.
+    #[error("`{0}` is an empty list, which cannot be sent; leave it out, or give it an item")]
+    EmptyList(String),
+    /// A path value that is empty, or that a server could read as a step to another folder.
+    #[error("`{0}` is empty or holds a step such as `..`, which cannot stand in a path")]
+    PathStep(String),
+    /// A header value that is no line of visible ASCII.
+    #[error(
+        "`{0}` can only have visible ASCII characters, with spaces between them; items of a list no comma"
+    )]
+    HeaderValue(String),
+    /// A value that is too long for its place.
+    #[error("`{0}` is too long to be sent in a header")]
+    HeaderLong(String),
+    /// Path and query together are too long.
+    #[error("the arguments are too long for a URL; at most {TARGET_BYTES_MAX} bytes fit")]
+    TargetLong,
+    /// What was built is not the path that the template promises. A second lock: the faults above come first.
+    #[error("the arguments do not fit the path of this tool")]
+    Path,
+    /// The operator's part is wrong: an argument that is to be injected was not given, cannot be sent, or is none.
+    #[error("injected argument: {0}")]
+    Injected(Box<Self>),
+}
+
+impl BuildFault {
+    /// Who has to change something. What the operator injects must not be told to a caller.
+    #[must_use]
+    pub const fn fault(&self) -> Fault {
+        match self {
+            Self::Injected(_) => Fault::Gateway,
+            Self::Undeclared(_)
+            | Self::Missing(_)
+            | Self::Null(_)
+            | Self::Kind(_)
+            | Self::EmptyList(_)
+            | Self::PathStep(_)
+            | Self::HeaderValue(_)
+            | Self::HeaderLong(_)
+            | Self::TargetLong
+            | Self::Path => Fault::Caller,
+        }
+    }
+}
+
+impl RequestPlan {
+    /// The method, as a request line writes it.
+    #[must_use]
+    pub const fn method(&self) -> &str {
+        self.operation.method().as_str()
+    }
+
+    /// The path template, as the document writes it.
+    #[must_use]
+    pub fn template(&self) -> &str {
+        self.operation.path()
+    }
+
+    /// Builds the request.
+    ///
+    /// `arguments`: what the caller sent, after it was checked against the input schema; this is not that check.
+    /// `injected`: exactly the arguments that the tool was made to inject, by their argument names. One that is
+    /// missing is a fault: a scope that is left out would widen the call.
+    ///
+    /// # Errors
+    /// [`BuildFault`], by the argument. Nothing is sent half.
+    pub fn build(&self, arguments: &Object, injected: &Object) -> Result<Prepared, BuildFault> {
+        self.only_declared(arguments, injected)?;
+        let mut given = Vec::with_capacity(self.arguments.len());
+        for argument in &self.arguments {
+            if let Some(value) = argument.value(arguments, injected)? {
+                given.push((argument, value));
+            }
+        }
+        let path_and_query = self.target(&given)?;
+        let mut headers = vec![("accept".to_owned(), self.accept.clone())];
+        for (argument, value) in &given {
+            if argument.place == ArgumentPlace::Header {
+                headers.push((argument.wire.to_ascii_lowercase(), argument.header(value)?));
+            }
+        }
+        Ok(Prepared {
+            method: self.operation.method().as_str(),
+            path_and_query,
+            headers,
+            body: self.body(&given)?,
+        })
+    }
+
+    fn only_declared(&self, arguments: &Object, injected: &Object) -> Result<(), BuildFault> {
+        let declares = |name: &str, by_operator: bool| {
+            self.arguments
+                .iter()
+                .any(|argument| argument.name == name && argument.injected == by_operator)
+        };
+        if let Some(name) = injected.keys().find(|name| !declares(name, true)) {
+            return Err(BuildFault::Injected(Box::new(BuildFault::Undeclared(excerpt(
+                name,
+            )))));
+        }
+        match arguments.keys().find(|name| !declares(name, false)) {
+            Some(name) => Err(BuildFault::Undeclared(excerpt(name))),
+            None => Ok(()),
+        }
+    }
+
+    fn target(&self, given: &[(&Argument, &Value)]) -> Result<String, BuildFault> {
+        let mut in_path: BTreeMap<&str, String> = BTreeMap::new();
+        let mut query: Vec<String> = Vec::new();
+        for (argument, value) in given {
+            match argument.place {
+                ArgumentPlace::Path => {
+                    in_path.insert(&argument.wire, argument.path(value)?);
+                }
+                ArgumentPlace::Query { explode } => argument.query(value, explode, &mut query)?,
+                ArgumentPlace::Header | ArgumentPlace::Field | ArgumentPlace::Body => {}
+            }
+        }
+        let mut target = self
+            .template
+            .fill(|name| in_path.get(name).map(String::as_str))
+            .ok_or(BuildFault::Path)?;
+        if !query.is_empty() {
+            target.push('?');
+            target.push_str(&query.join("&"));
+        }
+        if target.len() > TARGET_BYTES_MAX {
+            return Err(BuildFault::TargetLong);
+        }
+        Ok(target)
+    }
+
+    fn body(&self, given: &[(&Argument, &Value)]) -> Result<Option<Body>, BuildFault> {
+        match &self.body {
+            BodyPlan::None => Ok(None),
+            BodyPlan::Fields { content_type, always } => {
+                let fields: Object = given
+                    .iter()
+                    .filter(|(argument, _)| argument.place == ArgumentPlace::Field)
+                    .map(|(argument, value)| (argument.wire.clone(), (*value).clone()))
+                    .collect();
+                if fields.is_empty() && !always {
+                    return Ok(None);
+                }
+                // A body that is sent is sent whole, also where it could have been left out.
+                let missing = self.arguments.iter().find(|argument| {
+                    argument.place == ArgumentPlace::Field
+                        && argument.required
+                        && !fields.contains_key(&argument.wire)
+                });
+                if let Some(argument) = missing {
+                    return Err(argument.blame(BuildFault::Missing));
+                }
+                Ok(Some(Body {
+                    content_type: content_type.clone(),
+                    bytes: Value::Object(fields).to_string().into(),
+                }))
+            }
+            BodyPlan::Whole { content_type } => Ok(given
+                .iter()
+                .find(|(argument, _)| argument.place == ArgumentPlace::Body)
+                .map(|(_, value)| Body {
+                    content_type: content_type.clone(),
+                    bytes: value.to_string().into(),
+                })),
+        }
+    }
+}
+
+impl Argument {
+    fn blame(&self, fault: fn(String) -> BuildFault) -> BuildFault {
+        let fault = fault(self.name.clone());
+        if self.injected {
+            BuildFault::Injected(Box::new(fault))
+        } else {
+            fault
+        }
+    }
+
+    /// The value that is to be sent; `None` where there is none and none is needed.
+    fn value<'v>(
+        &self,
+        arguments: &'v Object,
+        injected: &'v Object,
+    ) -> Result<Option<&'v Value>, BuildFault> {
+        let source = if self.injected { injected } else { arguments };
+        let is_in_body = matches!(self.place, ArgumentPlace::Field | ArgumentPlace::Body);
+        match source.get(&self.name) {
+            None if self.injected => Err(self.blame(BuildFault::Missing)),
+            // Required fields of a body that may be absent are missed only when it is sent.
+            None if self.required && self.place != ArgumentPlace::Field => {
+                Err(self.blame(BuildFault::Missing))
+            }
+            None => Ok(None),
+            Some(Value::Null) if !is_in_body => {
+                // RFC 6570 section 2.3: null is an undefined value, and an undefined value is left out.
+                if self.nullable && !self.required && !self.injected {
+                    Ok(None)
+                } else {
+                    Err(self.blame(BuildFault::Null))
+                }
+            }
+            Some(value) => Ok(Some(value)),
+        }
+    }
+
+    fn path(&self, value: &Value) -> Result<String, BuildFault> {
+        let items = self.items(value)?;
+        if items.iter().any(|item| item.is_empty() || walks(item)) {
+            return Err(self.blame(BuildFault::PathStep));
+        }
+        Ok(items
+            .iter()
+            .map(|item| encode(item))
+            .collect::<Vec<_>>()
+            .join(","))
+    }
+
+    fn query(&self, value: &Value, explode: bool, query: &mut Vec<String>) -> Result<(), BuildFault> {
+        let name = encode(&self.wire);
+        let items = self.items(value)?;
+        if explode {
+            query.extend(items.iter().map(|item| format!("{name}={}", encode(item))));
+        } else {
+            let items: Vec<String> = items.iter().map(|item| encode(item)).collect();
+            query.push(format!("{name}={}", items.join(",")));
+        }
+        Ok(())
+    }
+
+    fn header(&self, value: &Value) -> Result<String, BuildFault> {
+        let items = self.items(value)?;
+        let is_list = value.is_array();
+        let fits = |item: &String| {
+            !item.is_empty()
+                && item.trim_matches(' ').len() == item.len()
+                && item.bytes().all(|b| (b' '..=b'~').contains(&b))
+                && !(is_list && item.contains(','))
+        };
+        if !items.iter().all(fits) {
+            return Err(self.blame(BuildFault::HeaderValue));
+        }
+        let line = items.join(",");
+        if line.len() > HEADER_VALUE_BYTES_MAX {
+            return Err(self.blame(BuildFault::HeaderLong));
+        }
+        Ok(line)
+    }
+
+    /// The texts of a single value or of a list of them.
+    fn items(&self, value: &Value) -> Result<Vec<String>, BuildFault> {
+        match value {
+            Value::Array(items) if items.is_empty() => Err(self.blame(BuildFault::EmptyList)),
+            Value::Array(items) => items.iter().map(|item| self.single(item)).collect(),
+            single => Ok(vec![self.single(single)?]),
+        }
+    }
+
+    fn single(&self, value: &Value) -> Result<String, BuildFault> {
+        match value {
+            Value::Bool(truth) => Ok(truth.to_string()),
+            // `1.0` fits an integer schema; upstreams parse `1`.
+            Value::Number(_) => Ok(String::from_utf8_lossy(&canonical(value)).into_owned()),
+            Value::String(text) => Ok(text.clone()),
+            Value::Null | Value::Array(_) | Value::Object(_) => Err(self.blame(BuildFault::Kind)),
+        }
+    }
+}
