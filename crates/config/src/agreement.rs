@@ -114,10 +114,7 @@ fn the_schema_is_valid_2020_12_and_every_example_and_default_fits_it() {
         let at = if section.at.is_empty() {
             "/properties".to_owned()
         } else {
-            format!(
-                "/$defs/{}/properties",
-                section.at.replace(".<name>", "").replace("….", "")
-            )
+            format!("/$defs/{}/properties", section.at.replace(".<name>", ""))
         };
         let property = schema
             .pointer(&at)
@@ -157,7 +154,7 @@ fn the_reference_lists_every_key_with_its_text() {
     }
     for line in page.lines().filter(|line| line.starts_with("| ")) {
         let bars = line.replace("\\|", "").matches('|').count();
-        assert_eq!(bars, 4, "{line}");
+        assert_eq!(bars, 5, "{line}");
     }
 }
 

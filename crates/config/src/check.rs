@@ -8,7 +8,7 @@ use crate::address;
 use crate::amount;
 use crate::fault::{ConfigFault, FaultKind, Faults, Wrong};
 use crate::form::Form;
-use crate::key::{Kind, Need, Section, one_of};
+use crate::key::{Choice, Key, Kind, Need, Section, one_of};
 use crate::place::{Lines, Place};
 use crate::raw::{Entry, Node, Table, Value};
 use crate::suggest;
@@ -65,6 +65,13 @@ fn escaped(c: char) -> String {
     }
 }
 
+/// Where a value stands: in the text, and in the tree of keys.
+#[derive(Clone, Copy)]
+struct At<'p> {
+    offset: Option<usize>,
+    path: &'p str,
+}
+
 impl Check<'_> {
     /// Checks a table against its section. `header` is where the table is opened; `None` for the root.
     pub(crate) fn section(
@@ -86,25 +93,31 @@ impl Check<'_> {
         }
         for key in section.keys() {
             if matches!(key.need, Need::Required) && table.entry(key.name).is_none() {
-                let fault = self.fault(
-                    header,
-                    &below(path, key.name),
-                    FaultKind::Missing,
-                    "this key is missing",
+                self.missing(
+                    key,
+                    At {
+                        offset: header,
+                        path: &below(path, key.name),
+                    },
                 );
-                let expected = match key.kind.section() {
-                    Some(section) if key.example.is_empty() => format!("a table [{}]", section.at),
-                    Some(_) | None => format!("it, as `{} = {}`", key.name, key.example),
-                };
-                self.faults.push(fault.expected(expected));
             }
         }
         for choice in section.choices {
-            self.choice(choice.keys, choice.required, table, header, path);
+            self.choice(choice, table, At { offset: header, path });
         }
     }
 
-    fn choice(&mut self, keys: &[&str], required: bool, table: &Table, header: Option<usize>, path: &str) {
+    fn missing(&mut self, key: &Key, at: At<'_>) {
+        let expected = match key.kind.section() {
+            Some(section) if key.example.is_empty() => format!("a table [{}]", section.at),
+            Some(_) | None => format!("it, as `{} = {}`", key.name, key.example),
+        };
+        let fault = self.fault(at, FaultKind::Missing, "this key is missing");
+        self.faults.push(fault.expected(expected));
+    }
+
+    fn choice(&mut self, choice: &Choice, table: &Table, at: At<'_>) {
+        let keys = choice.keys;
         let mut present = table
             .entries
             .iter()
@@ -112,20 +125,19 @@ impl Check<'_> {
         match (present.next(), present.next()) {
             (Some(first), Some(second)) => {
                 let problem = format!("`{}` and `{}` exclude each other", first.name, second.name);
-                let fault = self.fault(
-                    Some(second.span.start),
-                    &below(path, &second.name),
-                    FaultKind::Conflict,
-                    problem,
-                );
+                let at = At {
+                    offset: Some(second.span.start),
+                    path: &below(at.path, &second.name),
+                };
+                let fault = self.fault(at, FaultKind::Conflict, problem);
                 self.faults.push(fault.expected(format!("only {}", one_of(keys))));
             }
-            (None, _) if required => {
-                let fault = self.fault(header, path, FaultKind::Missing, "this table says nothing");
+            (None, _) if choice.required => {
+                let fault = self.fault(at, FaultKind::Missing, "this table says nothing");
                 self.faults
                     .push(fault.expected(format!("{} into it", one_of(keys))));
             }
-            _ => {}
+            (Some(_) | None, _) => {}
         }
     }
 
@@ -133,12 +145,11 @@ impl Check<'_> {
         if self.faults.full() {
             return self.faults.count();
         }
-        let fault = self.fault(
-            Some(entry.span.start),
+        let at = At {
+            offset: Some(entry.span.start),
             path,
-            FaultKind::UnknownKey,
-            "this key is not known",
-        );
+        };
+        let fault = self.fault(at, FaultKind::UnknownKey, "this key is not known");
         let names = section.keys().iter().map(|key| key.name);
         let hint = if let Some(meant) = suggest::closest(&entry.name, names.clone()) {
             format!("did you mean `{meant}`?")
@@ -161,112 +172,97 @@ impl Check<'_> {
 
     /// Checks one value against its kind.
     pub(crate) fn value(&mut self, kind: &Kind, node: &Node, path: &str) {
+        let at = At {
+            offset: Some(node.span.start),
+            path,
+        };
         match (kind, &node.value) {
             (Kind::Text(form) | Kind::OneOrMany { of: form, .. }, Value::Text(text)) => {
-                self.text(form, text, node, path)
+                self.text(form, text, at)
             }
             (Kind::Truth, Value::Truth(_)) => {}
             (Kind::Count { min, max }, Value::Integer(number, shown)) => {
-                self.bounds(natural(*number), (*min, *max), u64::to_string, shown, node, path);
+                self.bounds(natural(*number), (*min, *max), |n| n.to_string(), shown, at);
             }
             (Kind::Size { min, max }, Value::Integer(number, shown)) => {
-                self.bounds(
-                    natural(*number),
-                    (*min, *max),
-                    |n| amount::bytes_text(*n),
-                    shown,
-                    node,
-                    path,
-                );
+                self.bounds(natural(*number), (*min, *max), amount::bytes_text, shown, at);
             }
             (Kind::Size { min, max }, Value::Text(text)) => match amount::bytes(text) {
-                Ok(bytes) => self.bounds(
-                    Some(bytes),
-                    (*min, *max),
-                    |n| amount::bytes_text(*n),
-                    text,
-                    node,
-                    path,
-                ),
-                Err(wrong) => self.wrong(&wrong, text, node, path),
+                Ok(bytes) => self.bounds(Some(bytes), (*min, *max), amount::bytes_text, text, at),
+                Err(wrong) => self.wrong(&wrong, text, at),
             },
             (Kind::Span { min, max }, Value::Text(text)) => match amount::millis(text) {
-                Ok(millis) => self.bounds(
-                    Some(millis),
-                    (*min, *max),
-                    |n| amount::millis_text(*n),
-                    text,
-                    node,
-                    path,
-                ),
-                Err(wrong) => self.wrong(&wrong, text, node, path),
+                Ok(millis) => self.bounds(Some(millis), (*min, *max), amount::millis_text, text, at),
+                Err(wrong) => self.wrong(&wrong, text, at),
             },
-            (Kind::Word { what, words }, Value::Text(text)) => self.word(what, words, text, node, path),
+            (Kind::Word { what, words }, Value::Text(text)) => self.word(what, words, text, at),
             (Kind::List { of, min, max }, Value::List(items)) => {
-                if self.length(items.len(), (*min, *max), "items", node, path) {
-                    for (index, item) in items.iter().enumerate() {
-                        self.value(of, item, &format!("{path}[{index}]"));
-                    }
+                if self.length(items.len(), (*min, *max), "items", at) {
+                    self.items(of, items, path);
                 }
             }
             (Kind::OneOrMany { of, max }, Value::List(items)) => {
-                if self.length(items.len(), (1, *max), "items", node, path) {
-                    for (index, item) in items.iter().enumerate() {
-                        self.value(&Kind::Text(of), item, &format!("{path}[{index}]"));
-                    }
+                if self.length(items.len(), (1, *max), "items", at) {
+                    self.items(&Kind::Text(of), items, path);
                 }
             }
-            (Kind::Table(section), Value::Table(table)) => {
-                self.section(section, table, Some(node.span.start), path)
-            }
+            (Kind::Table(section), Value::Table(table)) => self.section(section, table, at.offset, path),
             (Kind::Named { name, of, min, max }, Value::Table(table)) => {
-                if self.length(table.entries.len(), (*min, *max), "entries", node, path) {
+                if self.length(table.entries.len(), (*min, *max), "entries", at) {
                     for entry in &table.entries {
                         self.named(name, of, entry, &below(path, &entry.name));
                     }
                 }
             }
-            _ => self.wrong_type(kind, node, path),
+            _ => self.wrong_type(kind, &node.value, at),
+        }
+    }
+
+    fn items(&mut self, kind: &Kind, items: &[Node], path: &str) {
+        for (index, item) in items.iter().enumerate() {
+            self.value(kind, item, &format!("{path}[{index}]"));
         }
     }
 
     /// One entry of a table whose keys the operator chooses.
     fn named(&mut self, form: &Form, of: &Kind, entry: &Entry, path: &str) {
         if let Err(wrong) = (form.judge)(&entry.name) {
-            let problem = format!("{} `{}` {}", form.what, excerpt(&entry.name), wrong.problem);
-            let fault = self
-                .fault(Some(entry.span.start), path, FaultKind::WrongValue, problem)
-                .found(Some(excerpt(&entry.name)));
+            let name = excerpt(&entry.name);
+            let problem = format!("{} `{name}` {}", form.what, wrong.problem);
+            let at = At {
+                offset: Some(entry.span.start),
+                path,
+            };
+            let fault = self.fault(at, FaultKind::WrongValue, problem).found(Some(name));
             self.faults.push(advise(fault, &wrong, form.expected));
         }
         self.places.insert(path.to_owned(), entry.span.start);
         self.value(of, &entry.node, path);
     }
 
-    fn text(&mut self, form: &Form, text: &str, node: &Node, path: &str) {
+    fn text(&mut self, form: &Form, text: &str, at: At<'_>) {
         if let Err(wrong) = form.written(text) {
             let problem = format!("{} {}", subject(form, text), wrong.problem);
             let found = (!form.hidden).then(|| shown(form, text));
-            let fault = self
-                .fault(Some(node.span.start), path, FaultKind::WrongValue, problem)
-                .found(found);
+            let fault = self.fault(at, FaultKind::WrongValue, problem).found(found);
             self.faults.push(advise(fault, &wrong, form.expected));
         }
     }
 
-    fn word(&mut self, what: &str, words: &[&str], text: &str, node: &Node, path: &str) {
+    fn word(&mut self, what: &str, words: &[&str], text: &str, at: At<'_>) {
         if !words.contains(&text) {
             let problem = format!("`{}` is no {what}", excerpt(text));
-            let fault = self.fault(Some(node.span.start), path, FaultKind::WrongValue, problem);
-            self.faults
-                .push(fault.found(Some(excerpt(text))).expected(one_of(words)));
+            let fault = self
+                .fault(at, FaultKind::WrongValue, problem)
+                .found(Some(excerpt(text)));
+            self.faults.push(fault.expected(one_of(words)));
         }
     }
 
-    fn wrong(&mut self, wrong: &Wrong, text: &str, node: &Node, path: &str) {
+    fn wrong(&mut self, wrong: &Wrong, text: &str, at: At<'_>) {
         let problem = format!("`{}` {}", excerpt(text), wrong.problem);
         let fault = self
-            .fault(Some(node.span.start), path, FaultKind::WrongValue, problem)
+            .fault(at, FaultKind::WrongValue, problem)
             .found(Some(excerpt(text)));
         self.faults.push(advise(fault, wrong, ""));
     }
@@ -275,52 +271,34 @@ impl Check<'_> {
         &mut self,
         number: Option<u64>,
         (min, max): (u64, u64),
-        show: impl Fn(&u64) -> String,
+        show: fn(u64) -> String,
         found: &str,
-        node: &Node,
-        path: &str,
+        at: At<'_>,
     ) {
         if !number.is_some_and(|number| (min..=max).contains(&number)) {
             let problem = format!("`{}` is out of bounds", excerpt(found));
             let fault = self
-                .fault(Some(node.span.start), path, FaultKind::OutOfRange, problem)
+                .fault(at, FaultKind::OutOfRange, problem)
                 .found(Some(excerpt(found)));
             self.faults
-                .push(fault.expected(format!("a value from {} to {}", show(&min), show(&max))));
+                .push(fault.expected(format!("a value from {} to {}", show(min), show(max))));
         }
     }
 
     /// Whether a list or table has a length that is worth looking into.
-    fn length(
-        &mut self,
-        length: usize,
-        (min, max): (usize, usize),
-        what: &str,
-        node: &Node,
-        path: &str,
-    ) -> bool {
+    fn length(&mut self, length: usize, (min, max): (usize, usize), what: &str, at: At<'_>) -> bool {
         if length < min {
-            let fault = self.fault(
-                Some(node.span.start),
-                path,
-                FaultKind::OutOfRange,
-                "this is empty",
-            );
+            let fault = self.fault(at, FaultKind::OutOfRange, "this is empty");
             self.faults.push(fault.hint(format!("at least {min} is needed")));
         } else if length > max {
-            let fault = self.fault(
-                Some(node.span.start),
-                path,
-                FaultKind::OutOfRange,
-                format!("this has {length} {what}"),
-            );
+            let fault = self.fault(at, FaultKind::OutOfRange, format!("this has {length} {what}"));
             self.faults.push(fault.hint(format!("at most {max} are allowed")));
         }
         (min..=max).contains(&length)
     }
 
-    fn wrong_type(&mut self, kind: &Kind, node: &Node, path: &str) {
-        let (what, text) = match &node.value {
+    fn wrong_type(&mut self, kind: &Kind, value: &Value, at: At<'_>) {
+        let (what, text) = match value {
             Value::Text(text) => ("a text", Some(format!("\"{text}\""))),
             Value::Integer(_, text) => ("an integer", Some(text.clone())),
             Value::Float(text) => ("a number with a point", Some(text.clone())),
@@ -334,12 +312,7 @@ impl Check<'_> {
         let subject = found
             .as_ref()
             .map_or_else(|| "this".to_owned(), |found| format!("`{found}`"));
-        let fault = self.fault(
-            Some(node.span.start),
-            path,
-            FaultKind::WrongType,
-            format!("{subject} is {what}"),
-        );
+        let fault = self.fault(at, FaultKind::WrongType, format!("{subject} is {what}"));
         self.faults.push(
             fault
                 .found(found.or_else(|| Some(what.to_owned())))
@@ -347,15 +320,9 @@ impl Check<'_> {
         );
     }
 
-    fn fault(
-        &self,
-        at: Option<usize>,
-        path: &str,
-        kind: FaultKind,
-        problem: impl Into<String>,
-    ) -> ConfigFault {
-        let fault = ConfigFault::of_file(self.file, kind, problem).key(path);
-        match at {
+    fn fault(&self, at: At<'_>, kind: FaultKind, problem: impl Into<String>) -> ConfigFault {
+        let fault = ConfigFault::of_file(self.file, kind, problem).key(at.path);
+        match at.offset {
             Some(offset) => fault.at(&place(self.file, self.lines, offset)),
             None => fault,
         }

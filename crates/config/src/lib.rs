@@ -50,6 +50,7 @@ mod form;
 mod identity;
 mod key;
 mod load;
+mod lookup;
 mod place;
 mod policy;
 mod query;
@@ -75,6 +76,7 @@ pub use identity::{
     TlsSettings,
 };
 pub use load::{Loaded, load};
+pub use lookup::{FactKind, FactSettings, OwnerSettings};
 pub use place::Place;
 pub use policy::PolicyText;
 pub use query::Bind;
@@ -85,8 +87,7 @@ pub use settings::{Durability, LedgerSettings, LogFormat, LogLevel, LogSettings,
 pub use source::{Owners, SourceSettings, StoreSetting};
 pub use template::template;
 pub use tool::{
-    ConsentWaiver, FactKind, FactSettings, OwnerSettings, ResourceBy, ResourceSettings, RetrySettings,
-    RowsSettings, Scope, ToolSettings,
+    ConsentWaiver, ResourceBy, ResourceSettings, RetrySettings, RowsSettings, Scope, ToolSettings,
 };
 pub use upstream::{CredentialSetting, Redirects, UpstreamSettings};
 pub use world::{NotUnicode, PaperWorld, ReadFault, SystemWorld, World};

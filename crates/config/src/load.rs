@@ -7,6 +7,7 @@ use model::{LimitKey, Limits};
 
 use crate::check::{Check, excerpt, place};
 use crate::fault::{ConfigFault, FaultKind, Faults};
+use crate::lookup::Known;
 use crate::place::Lines;
 use crate::policy::not_utf8;
 use crate::raw;
@@ -61,6 +62,7 @@ pub fn load(path: &Path, world: &dyn World) -> Result<Loaded, Vec<ConfigFault>> 
         warnings: Faults::default(),
         limits: Limits::default(),
         clear_text: false,
+        known: Known::default(),
     };
     let view = View {
         section: &ROOT,

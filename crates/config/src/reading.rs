@@ -10,6 +10,7 @@ use crate::check::{advise, place, whole};
 use crate::fault::{ConfigFault, FaultKind, Faults, Wrong};
 use crate::form::{Form, Written};
 use crate::key::Kind;
+use crate::lookup::Known;
 use crate::place::Lines;
 use crate::view::View;
 use crate::world::{ReadFault, World};
@@ -40,6 +41,8 @@ pub(crate) struct Reading<'w> {
     pub(crate) limits: Limits,
     /// Whether credentials may stand in the file in clear.
     pub(crate) clear_text: bool,
+    /// What tools may refer to.
+    pub(crate) known: Known,
 }
 
 /// A value after `env:` and `file:` were followed.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::amount::{bytes_text, millis_text};
 use crate::form::{Form, Indirect};
 use crate::key::{Key, Kind, Need, Section};
-use crate::table::ROOT;
+use crate::table::{LIMITS_AT, ROOT};
 
 const HEAD: &str = "\
 # Configuration
@@ -46,7 +46,7 @@ pub fn reference() -> String {
             };
             let _ = write!(page, "\n{need} of {}.\n", keys.join(", "));
         }
-        page.push_str("\n| key | value | default |\n|---|---|---|\n");
+        page.push_str("\n| key | value | default | what it does |\n|---|---|---|---|\n");
         for key in section.keys() {
             page.push_str(&row(section, key));
         }
@@ -60,18 +60,18 @@ fn row(section: &Section, key: &Key) -> String {
         Need::Optional => String::new(),
         Need::Default(text) => format!("`{text}`"),
     };
-    let example = if key.example.is_empty() || section.at == crate::table::LIMITS_AT {
+    let example = if key.example.is_empty() || section.at == LIMITS_AT {
         String::new()
     } else {
         format!(" Example: `{} = {}`.", key.name, key.example)
     };
     format!(
-        "| `{}` | {}. {}{} | {} |\n",
+        "| `{}` | {} | {} | {}{} |\n",
         key.name,
-        cell(&capital(&value(&key.kind))),
+        cell(&value(&key.kind)),
+        cell(&default),
         cell(key.doc),
-        cell(&example),
-        cell(&default)
+        cell(&example)
     )
 }
 
@@ -106,17 +106,7 @@ fn text(form: &Form) -> String {
     format!("{}{elsewhere}", form.expected)
 }
 
-fn capital(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(characters).collect()
-    })
-}
-
 /// Text inside a cell of a table.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
-        .replace('\n', " ")
-        .replace("<name>", "\\<name\\>")
-        .replace("`[\\<name\\>", "`[<name>")
+    text.replace('|', "\\|").replace('\n', " ")
 }

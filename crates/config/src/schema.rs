@@ -34,7 +34,7 @@ pub fn schema() -> Value {
 
 /// The name of a section among the definitions: `upstream.tool.resource`.
 fn name(section: &Section) -> String {
-    section.at.replace(".<name>", "").replace("….", "")
+    section.at.replace(".<name>", "")
 }
 
 fn section(section: &Section) -> Object {

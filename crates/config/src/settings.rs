@@ -1,6 +1,6 @@
 //! What a configuration means: one value in which everything fits together, or every reason why there is none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -14,12 +14,12 @@ use crate::check::place;
 use crate::fault::FaultKind;
 use crate::identity::{self, IdentitySettings};
 use crate::load::too_long;
+use crate::lookup::{Known, unknown_name};
 use crate::place::{Lines, Place};
 use crate::policy::{self, PolicyText};
 use crate::reading::Reading;
 use crate::source::{self, SourceSettings, StoreSetting};
 use crate::table::LIMITS_AT;
-use crate::tool::{Known, unknown_name};
 use crate::upstream::{self, UpstreamSettings};
 use crate::view::View;
 
@@ -171,12 +171,11 @@ pub(crate) fn read(
     let policy_files = policy::read(reading, root);
     let ledger = ledger(reading, root);
     let sources = source::read(reading, root);
-    let known = Known {
-        sources: &sources,
-        written: root.named("source").iter().map(|(name, _)| *name).collect(),
+    reading.known = Known {
+        sources: source::kinds(root),
         claims: claims(&callers, identity.as_ref()),
     };
-    let upstreams = upstream::read(reading, root, &known);
+    let upstreams = upstream::read(reading, root);
     let log = root.table_or_defaults("log").and_then(|view| {
         Some(LogSettings {
             level: view.parsed("level", level)?,
@@ -388,16 +387,16 @@ fn ledger(reading: &mut Reading<'_>, root: &View<'_>) -> Option<LedgerSettings> 
 }
 
 /// The claims that some caller can have.
-fn claims<'s>(
-    callers: &'s BTreeMap<CallerName, CallerSettings>,
-    identity: Option<&'s IdentitySettings>,
-) -> std::collections::BTreeSet<&'s str> {
+fn claims(
+    callers: &BTreeMap<CallerName, CallerSettings>,
+    identity: Option<&IdentitySettings>,
+) -> BTreeSet<String> {
     let configured = callers.values().flat_map(|caller| caller.claims.keys());
-    let issued = identity
-        .into_iter()
-        .flat_map(|identity| &identity.issuers)
-        .flat_map(|issuer| &issuer.claims.extra);
-    configured.chain(issued).map(String::as_str).collect()
+    let issuers = identity.into_iter().flat_map(|identity| &identity.issuers);
+    configured
+        .chain(issuers.flat_map(|issuer| &issuer.claims.extra))
+        .cloned()
+        .collect()
 }
 
 fn durability(text: &str) -> Result<Durability, ()> {

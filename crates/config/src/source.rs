@@ -9,6 +9,7 @@ use secrecy::ExposeSecret;
 use crate::address::{self, Database};
 use crate::check::excerpt;
 use crate::fault::{ConfigFault, FaultKind};
+use crate::lookup::SourceKind;
 use crate::place::Place;
 use crate::reading::{DocumentFile, Reading};
 use crate::text::of_name;
@@ -87,6 +88,19 @@ pub(crate) fn read(reading: &mut Reading<'_>, root: &View<'_>) -> BTreeMap<Sourc
         }
     }
     sources
+}
+
+/// What each source says it is, whether or not it can be read.
+pub(crate) fn kinds(root: &View<'_>) -> BTreeMap<String, Option<SourceKind>> {
+    let kind = |view: &View<'_>| match (view.has("sql"), view.has("file")) {
+        (true, _) => Some(SourceKind::Sql),
+        (false, true) => Some(SourceKind::File),
+        (false, false) => None,
+    };
+    root.named("source")
+        .iter()
+        .map(|(name, view)| ((*name).to_owned(), kind(view)))
+        .collect()
 }
 
 /// The database that a key names.

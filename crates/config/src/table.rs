@@ -398,8 +398,8 @@ static CLAIMS: Section = Section {
 };
 
 static NETWORK: Section = Section {
-    at: "….network",
-    doc: "Addresses beyond the public internet that may be connected to. Without it, private, loopback and link-local addresses are refused, whatever a name resolves to.",
+    at: "upstream.<name>.network",
+    doc: "Addresses beyond the public internet that may be connected to. Without it, private, loopback and link-local addresses are refused, whatever a name resolves to. The same table stands under an issuer.",
     keys: Keys::Here(&[required(
         "allow",
         Kind::List {
@@ -414,8 +414,8 @@ static NETWORK: Section = Section {
 };
 
 static TLS: Section = Section {
-    at: "….tls",
-    doc: "Whom to trust in a TLS handshake. Certificates are always checked; there is no switch against it.",
+    at: "upstream.<name>.tls",
+    doc: "Whom to trust in a TLS handshake. Certificates are always checked; there is no switch against it. The same table stands under an issuer.",
     keys: Keys::Here(&[required(
         "ca",
         Kind::Text(&form::PATH),

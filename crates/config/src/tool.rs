@@ -1,19 +1,15 @@
 //! Tools, as a reviewer bounds them, and everything that must fit together in one. Whether the document has the
 //! operation is known only to the room that reads documents.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::civil::Date;
 use jiff::tz::Offset;
-use model::{Class, ResourceType, SourceName, ToolName, UpstreamName};
+use model::{Class, ResourceType, ToolName, UpstreamName};
 
-use crate::check::excerpt;
 use crate::fault::FaultKind;
-use crate::query::{self, Bind};
+use crate::lookup::{self, FactSettings, OwnerSettings};
 use crate::reading::Reading;
-use crate::source::SourceSettings;
-use crate::suggest;
 use crate::text::{self, of_name};
 use crate::upstream::timeout;
 use crate::view::View;
@@ -80,30 +76,6 @@ pub enum Scope {
     Subject,
 }
 
-/// Where the owner of a thing is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OwnerSettings {
-    /// In a database.
-    Sql {
-        /// The source, which is configured and has `sql`.
-        source: SourceName,
-        /// The query; it has as many placeholders as `bind` has values.
-        query: String,
-        /// The values of its placeholders.
-        bind: Vec<Bind>,
-    },
-    /// In a file of owners.
-    File {
-        /// The source, which is configured and has `file`.
-        source: SourceName,
-    },
-    /// In the caller's own claims: things whose ids are listed belong to its tenant, or to its subject without one.
-    Claims {
-        /// The claim that lists ids.
-        claim: String,
-    },
-}
-
 /// Which rows of an answer leave: JSONPaths, not yet parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsSettings {
@@ -111,32 +83,6 @@ pub struct RowsSettings {
     pub items: String,
     /// The owner in a row.
     pub owner: String,
-}
-
-/// One further fact.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FactSettings {
-    /// Its name: a Cedar identifier.
-    pub name: String,
-    /// The source, which is configured and has `sql`.
-    pub source: SourceName,
-    /// The query; it has as many placeholders as `bind` has values.
-    pub query: String,
-    /// The values of its placeholders.
-    pub bind: Vec<Bind>,
-    /// What it is.
-    pub kind: FactKind,
-}
-
-/// The type of a fact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FactKind {
-    /// Yes or no.
-    Truth,
-    /// A whole number.
-    Integer,
-    /// A text.
-    Text,
 }
 
 /// When a call is tried again.
@@ -167,31 +113,21 @@ impl ConsentWaiver {
     }
 }
 
-/// What a tool may refer to.
-pub(crate) struct Known<'s> {
-    pub(crate) sources: &'s BTreeMap<SourceName, SourceSettings>,
-    /// The sources that are written, readable or not: a source that has a fault of its own is not unknown.
-    pub(crate) written: BTreeSet<&'s str>,
-    /// The claims that some caller or issuer can have.
-    pub(crate) claims: BTreeSet<&'s str>,
-}
-
 /// One tool, and every fault of it.
 pub(crate) fn read(
     reading: &mut Reading<'_>,
     upstream: Option<&UpstreamName>,
     name: &str,
     view: &View<'_>,
-    known: &Known<'_>,
 ) -> Option<ToolSettings> {
     let public = upstream.and_then(|upstream| public_name(reading, upstream, name, view));
     let class = view.parsed("class", str::parse::<Class>);
     let resource = resource(view);
-    let owner = owner(reading, view, known);
+    let owner = lookup::owner(reading, view);
     let facts: Vec<_> = view
         .named("facts")
         .into_iter()
-        .map(|(name, fact_view)| fact(reading, name, &fact_view, view, known))
+        .map(|(name, fact_view)| lookup::fact(reading, name, &fact_view, view))
         .collect();
     let rows = view.table("rows").map(|rows| {
         Some(RowsSettings {
@@ -319,188 +255,6 @@ fn ownership(reading: &mut Reading<'_>, view: &View<'_>) {
                 .push(fault.expected("`resource = { type = \"InvoiceList\", scope = \"tenant\" }`, too"));
         }
     }
-}
-
-fn owner(reading: &mut Reading<'_>, view: &View<'_>, known: &Known<'_>) -> Option<OwnerSettings> {
-    let owner = view.table("owner")?;
-    if let Some(claim) = owner.text("claims") {
-        for name in ["query", "bind"] {
-            if owner.has(name) {
-                let fault = reading.fault_at(
-                    &owner,
-                    name,
-                    FaultKind::Conflict,
-                    format!("`{name}` means nothing together with `claims`"),
-                );
-                reading.faults.push(fault.hint("leave it out"));
-            }
-        }
-        if !known.claims.contains(claim.as_str()) {
-            let warning = reading.fault_at(
-                &owner,
-                "claims",
-                FaultKind::Ineffective,
-                format!("no caller can have the claim `{}`", excerpt(&claim)),
-            );
-            reading
-                .warnings
-                .push(warning.hint("list it in `claims.extra` of an issuer, or in `claims` of a caller"));
-        }
-        return Some(OwnerSettings::Claims { claim });
-    }
-    match source(reading, &owner, known)? {
-        (source, SourceSettings::Sql(_)) => {
-            let (query, bind) = query(reading, &owner, view, &["resource.id"])?;
-            Some(OwnerSettings::Sql { source, query, bind })
-        }
-        (source, SourceSettings::File(_)) => {
-            for name in ["query", "bind"] {
-                if owner.has(name) {
-                    let problem = format!("the source `{source}` is a file, which has no `{name}`");
-                    let fault = reading.fault_at(&owner, name, FaultKind::Conflict, problem);
-                    reading
-                        .faults
-                        .push(fault.hint("leave it out, or name a source with `sql`"));
-                }
-            }
-            Some(OwnerSettings::File { source })
-        }
-    }
-}
-
-fn fact(
-    reading: &mut Reading<'_>,
-    name: &str,
-    view: &View<'_>,
-    tool: &View<'_>,
-    known: &Known<'_>,
-) -> Option<FactSettings> {
-    let (source, settings) = source(reading, view, known)?;
-    if let SourceSettings::File(_) = settings {
-        let problem = format!("the source `{source}` is a file, which knows owners and no other facts");
-        let fault = reading.fault_at(view, "source", FaultKind::Conflict, problem);
-        reading.faults.push(fault.hint("name a source with `sql`"));
-        return None;
-    }
-    let asked = query(reading, view, tool, &[]);
-    let kind = view.parsed("type", |text| match text {
-        "truth" => Ok(FactKind::Truth),
-        "integer" => Ok(FactKind::Integer),
-        "text" => Ok(FactKind::Text),
-        _ => Err(()),
-    });
-    let (query, bind) = asked?;
-    Some(FactSettings {
-        name: name.to_owned(),
-        source,
-        query,
-        bind,
-        kind: kind?,
-    })
-}
-
-/// The source that a table names.
-fn source<'k>(
-    reading: &mut Reading<'_>,
-    view: &View<'_>,
-    known: &Known<'k>,
-) -> Option<(SourceName, &'k SourceSettings)> {
-    let name = view.text("source")?;
-    if let Some((name, settings)) = known.sources.get_key_value(name.as_str()) {
-        return Some((name.clone(), settings));
-    }
-    if !known.written.contains(name.as_str()) && SourceName::parse(&name).is_ok() {
-        unknown_name(reading, view, "source", &name, known.written.iter().copied());
-    }
-    None
-}
-
-/// A name that refers to nothing.
-pub(crate) fn unknown_name<'c>(
-    reading: &mut Reading<'_>,
-    view: &View<'_>,
-    what: &str,
-    name: &str,
-    names: impl IntoIterator<Item = &'c str> + Clone,
-) {
-    let fault = reading
-        .fault_at(
-            view,
-            what,
-            FaultKind::UnknownName,
-            format!("there is no {what} `{}`", excerpt(name)),
-        )
-        .found(Some(excerpt(name)));
-    let hint = match suggest::closest(name, names.clone()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => {
-            let known: Vec<&str> = names.into_iter().take(20).collect();
-            if known.is_empty() {
-                format!("add it as [{what}.{}]", excerpt(name))
-            } else {
-                format!("known are {}", known.join(", "))
-            }
-        }
-    };
-    reading.faults.push(fault.hint(hint));
-}
-
-/// A query and its bound values. `tool` tells whether a thing is named that `resource.id` could mean.
-fn query(
-    reading: &mut Reading<'_>,
-    view: &View<'_>,
-    tool: &View<'_>,
-    default: &[&str],
-) -> Option<(String, Vec<Bind>)> {
-    let Some(query) = view.text("query") else {
-        // In facts the key is required, and its fault is known.
-        if !view.has("query") && view.section.at.ends_with(".owner") {
-            let fault = reading.fault(
-                view.header,
-                &view.key("query"),
-                FaultKind::Missing,
-                "this key is missing: the source is a database",
-            );
-            reading
-                .faults
-                .push(fault.expected("it, as `query = \"select tenant from invoice where id = $1\"`"));
-        }
-        return None;
-    };
-    let written = view.texts("bind");
-    let texts: Vec<&str> = if view.has("bind") {
-        written.iter().map(|placed| placed.text.as_str()).collect()
-    } else {
-        default.to_vec()
-    };
-    let bind: Vec<Bind> = texts.iter().filter_map(|text| Bind::parse(text).ok()).collect();
-    let names_thing = tool.table("resource").is_some_and(|resource| resource.has("id"));
-    if bind.contains(&Bind::ResourceId) && view.has("bind") && !names_thing {
-        let fault = reading.fault_at(
-            view,
-            "bind",
-            FaultKind::Conflict,
-            "`resource.id` means nothing here: this tool has no `resource.id`",
-        );
-        reading
-            .faults
-            .push(fault.expected("`resource = { type = \"Invoice\", id = \"$.invoiceId\" }`, too"));
-    }
-    // A query or a bound value that could not be read has a fault already, and then nothing can be counted.
-    let count = query::placeholders(&query).ok()?;
-    if bind.len() == texts.len() && bind.len() != count {
-        let problem = format!("placeholders in the query: {count}, values bound: {}", bind.len());
-        let fault = reading.fault_at(
-            view,
-            if view.has("bind") { "bind" } else { "query" },
-            FaultKind::Conflict,
-            problem,
-        );
-        reading
-            .faults
-            .push(fault.hint("name one value in `bind` for each of $1, $2, …"));
-    }
-    Some((query, bind))
 }
 
 // === what may be repeated, and what needs a person ===

@@ -11,7 +11,7 @@ use crate::amount::millis_text;
 use crate::fault::FaultKind;
 use crate::identity::{NetworkSettings, TlsSettings, network, reachable, tls};
 use crate::reading::{DocumentFile, Reading};
-use crate::tool::{self, Known, ToolSettings};
+use crate::tool::{self, ToolSettings};
 use crate::view::View;
 
 /// `[upstream.<name>]`.
@@ -77,7 +77,7 @@ pub enum CredentialSetting {
 }
 
 /// All upstreams. Those that cannot be read are left out; their faults are known.
-pub(crate) fn read(reading: &mut Reading<'_>, root: &View<'_>, known: &Known<'_>) -> Vec<UpstreamSettings> {
+pub(crate) fn read(reading: &mut Reading<'_>, root: &View<'_>) -> Vec<UpstreamSettings> {
     let mut upstreams = Vec::new();
     let mut tools = 0_usize;
     let mut names: BTreeMap<String, String> = BTreeMap::new();
@@ -98,7 +98,7 @@ pub(crate) fn read(reading: &mut Reading<'_>, root: &View<'_>, known: &Known<'_>
                 "list the operations that may be called, as [upstream.{name}.tool.NAME]"
             )));
         }
-        upstreams.extend(one(reading, name, &view, known));
+        upstreams.extend(one(reading, name, &view));
     }
     if tools > reading.limits.tools_max {
         let max = reading.limits.tools_max;
@@ -124,12 +124,7 @@ fn distinct(reading: &mut Reading<'_>, names: &mut BTreeMap<String, String>, nam
     }
 }
 
-fn one(
-    reading: &mut Reading<'_>,
-    name: &str,
-    view: &View<'_>,
-    known: &Known<'_>,
-) -> Option<UpstreamSettings> {
+fn one(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Option<UpstreamSettings> {
     let document = reading.resolve(view, "openapi").and_then(|path| {
         let max = reading.limits.document_bytes_max;
         reading.file_of(view, "openapi", &path.text, max, FaultKind::Unreadable)
@@ -161,7 +156,7 @@ fn one(
     let tools = view
         .named("tool")
         .iter()
-        .map(|(tool, view)| tool::read(reading, upstream.as_ref(), tool, view, known))
+        .map(|(tool, view)| tool::read(reading, upstream.as_ref(), tool, view))
         .collect::<Vec<_>>();
     Some(UpstreamSettings {
         name: upstream?,
