@@ -13,6 +13,7 @@ use http_body_util::Full;
 use model::Limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// What a server does when it has read a request.
@@ -34,6 +35,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     connections: Arc<AtomicUsize>,
     heads: Arc<Mutex<Vec<String>>>,
+    news: Arc<Notify>,
 }
 
 impl Server {
@@ -48,6 +50,7 @@ impl Server {
             address: listener.local_addr().unwrap(),
             connections: Arc::default(),
             heads: Arc::default(),
+            news: Arc::default(),
         };
         let seen = server.clone();
         let script = Arc::new(script);
@@ -66,6 +69,7 @@ impl Server {
         while let Some(head) = read_request(&mut stream).await {
             let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
             self.heads.lock().unwrap().push(head);
+            self.news.notify_waiters();
             match script(&target) {
                 Act::Say(bytes) => stream.write_all(&bytes).await.unwrap(),
                 Act::SayAndClose(bytes) => {
@@ -91,6 +95,17 @@ impl Server {
     /// The heads of the requests so far.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
+    }
+
+    /// Waits until this many requests have come in.
+    pub(crate) async fn has_seen(&self, requests: usize) {
+        loop {
+            let news = self.news.notified();
+            if self.heads.lock().unwrap().len() >= requests {
+                return;
+            }
+            news.await;
+        }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -164,9 +179,14 @@ pub(crate) fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
 }
 
-/// Near enough to wait for.
+/// Near enough to wait for; whatever should happen before takes longer than any patience.
 pub(crate) fn now_ish() -> Instant {
     Instant::now() + Duration::from_millis(100)
+}
+
+/// Near enough to wait for, and far enough for a busy machine to connect and send before.
+pub(crate) fn a_while() -> Instant {
+    Instant::now() + Duration::from_secs(1)
 }
 
 /// Fails a test that hangs, instead of waiting for whoever runs it.
