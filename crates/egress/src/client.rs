@@ -30,6 +30,12 @@ use crate::tls::Tls;
 /// mostly us who close and no request meets a connection that is just going away.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 
+/// How often an HTTP/2 connection with requests on it is asked whether it lives, and how long the reply may take. An
+/// HTTP/1 connection is closed with the request that waited in vain; one of HTTP/2 is shared, and would go on to swallow
+/// requests.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// What hyper needs for a status line and the ends of lines beside the headers that we count ourselves.
 const HEAD_SLACK: usize = 4_096;
 
@@ -104,6 +110,8 @@ impl Client {
             .http1_max_buf_size(head_max)
             // HTTP/2 counts 32 bytes more per header than we do; the exact count is ours.
             .http2_max_header_list_size(u32::try_from(head_max.saturating_mul(2)).unwrap_or(u32::MAX))
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
             .timer(TokioTimer::new())
             .build(connector);
         Ok(Self(Arc::new(Inner {
