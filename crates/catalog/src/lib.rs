@@ -1,3 +1,27 @@
-//! The reviewed tools and whether their live definition is the approved one.
+//! The reviewed tools: what a person approved, and the proof that a call means one of them.
+//!
+//! A tool comes from two things that a person wrote or read: an operation of a document, and its bounds in the
+//! configuration. Whatever the configuration does not name is *held*: it is not listed and not callable. This room
+//! says what a name stands for; whether a caller may use it is decided in `policy`.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        reason = "tests"
+    )
+)]
+
+mod admitted;
+mod book;
+mod pin;
+mod tool;
+
+pub use admitted::{Admitted, NotAdmitted};
+pub use book::{Catalog, CatalogFault, Held};
+pub use tool::{ReviewFault, Tool};

@@ -1,3 +1,42 @@
-//! The order of the steps.
+//! The order of the steps. Sessions, facts, the walk of one call from the door to the far side and back.
+//!
+//! This room orders and remembers; it opens no socket and writes no page, so that it runs in a unit test. Each step is
+//! done by the room that owns it, and the proofs that they hand on ([`identity::Principal`], [`catalog::Admitted`],
+//! [`policy::Permitted`], [`audit::Recorded`], [`Released`]) make a skipped step a compile error.
+//!
+//! Read first: `pipeline.rs`, the road of one call as one function.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        reason = "tests"
+    )
+)]
+
+mod arguments;
+mod explain;
+mod facts;
+mod house;
+mod listing;
+mod pipeline;
+mod release;
+mod rows;
+mod session;
+mod slots;
+mod stranger;
+mod stream;
+
+pub use arguments::SchemaFault;
+pub use explain::{Explanation, Step, StepOutcome};
+pub use facts::{FactsFault, Sources};
+pub use house::{Clock, Gateway, GatewayFault, Parts};
+pub use pipeline::{Asked, Flow};
+pub use release::Released;
+pub use session::{Running, Session, SessionId, Sessions, SessionsFull};
+pub use stream::{Cursor, Next, Stream, StreamId};

@@ -1,3 +1,19 @@
-//! The command.
+//! The command. It hands its arguments to [`cli`] and turns what comes back into an exit code.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod cli;
+mod command;
+mod directory;
+mod failure;
+mod house;
+mod log;
+mod print;
+mod problem;
+
+fn main() -> std::process::ExitCode {
+    match command::run(cli::parse()) {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

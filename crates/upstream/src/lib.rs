@@ -1,3 +1,32 @@
-//! Talks to the far side; accepts only recorded and permitted calls.
+//! Talks to the far side. Accepts only calls that are permitted **and** recorded; credentials are attached here, last.
+//!
+//! A call comes as `Recorded<Permitted<Call>>`, which only the ledger can make of what only the policy can make, so
+//! that a path that skipped a step does not compile. Answers leave as they came, as untrusted bytes with a limit;
+//! checking them is for `gateway`. Every outbound byte goes through `egress`.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        reason = "tests"
+    )
+)]
+
+mod answer;
+mod credential;
+mod fault;
+mod outgoing;
+mod preview;
+mod service;
+
+pub use answer::Answer;
+pub use credential::{Credential, CredentialFault};
+pub use fault::SendFault;
+pub use outgoing::{Outgoing, Trip};
+pub use preview::Preview;
+pub use service::{Service, ServiceFault};

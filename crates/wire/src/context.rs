@@ -140,7 +140,8 @@ pub(crate) fn identity_of(value: &Value) -> Result<Identity, String> {
 }
 
 /// W3C Trace Context, version 00: `00-<32 hex>-<16 hex>-<2 hex>`, lower case, ids not zero.
-pub(crate) fn is_traceparent(text: &str) -> bool {
+#[must_use]
+pub fn is_traceparent(text: &str) -> bool {
     let hex = |part: &str, length: usize| {
         part.len() == length
             && part

@@ -93,7 +93,7 @@ impl Reject {
 /// [`Reject`] with the status and error of the revision that the client seems to speak.
 pub fn sort<'a>(fields: &'a impl Fields, body: &'a [u8], limits: &Limits) -> Result<Sorted<'a>, Reject> {
     let version = fields.field(header::PROTOCOL_VERSION);
-    let modern_header = matches!(version, Field::One(value) if std::str::from_utf8(value).is_ok_and(|v| claims_modern(v.trim())));
+    let modern_header = is_stateless(version);
     if is_array(body) {
         // Only one revision has arrays, and it has sessions; the session decides. A modern header already has.
         if modern_header {
@@ -393,6 +393,12 @@ impl<'de> Visitor<'de> for Items {
         }
         Ok(Some(items))
     }
+}
+
+/// Whether a version header names a revision without sessions, or claims to be newer than all that we know.
+#[must_use]
+pub fn is_stateless(version: Field<'_>) -> bool {
+    matches!(version, Field::One(value) if std::str::from_utf8(value).is_ok_and(|value| claims_modern(value.trim())))
 }
 
 /// Whether the first byte that counts opens an array.

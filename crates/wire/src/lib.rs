@@ -38,7 +38,7 @@ pub mod sse;
 pub mod stdio;
 
 pub use ask::{Ask, Cancel, Opening};
-pub use context::{Context, Identity};
+pub use context::{Context, Identity, is_traceparent};
 pub use definition::{Definition, Hints, Page};
 pub use failure::Failure;
 pub use id::{Id, IdFault, Token};

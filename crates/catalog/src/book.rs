@@ -1,0 +1,110 @@
+//! The catalogue: every tool by its public name, and every operation that is held.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use model::{Digest, ToolName};
+
+use crate::admitted::{Admitted, NotAdmitted};
+use crate::tool::Tool;
+
+/// The reviewed tools of all upstreams, in the order of their names.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    tools: BTreeMap<ToolName, Arc<Tool>>,
+    held: HashMap<String, String>,
+    root: Option<Digest>,
+}
+
+/// An operation that no configuration names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The public name that it would have.
+    pub name: String,
+    /// What it is and what would enable it, for the operator.
+    pub why: String,
+}
+
+/// Why tools do not make a catalogue.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CatalogFault {
+    /// Two tools with one name.
+    #[error("two tools are called `{0}`")]
+    Duplicate(ToolName),
+}
+
+impl Catalog {
+    /// A catalogue of these tools; what is held is known by name only.
+    ///
+    /// # Errors
+    /// [`CatalogFault`].
+    pub fn new(
+        tools: impl IntoIterator<Item = Tool>,
+        held: impl IntoIterator<Item = Held>,
+    ) -> Result<Self, CatalogFault> {
+        let mut catalog = Self::default();
+        for tool in tools {
+            let name = tool.name().clone();
+            if catalog.tools.insert(name.clone(), Arc::new(tool)).is_some() {
+                return Err(CatalogFault::Duplicate(name));
+            }
+        }
+        for held in held {
+            if !catalog.tools.contains_key(held.name.as_str()) {
+                catalog.held.insert(held.name, held.why);
+            }
+        }
+        catalog.root = Some(catalog.digest());
+        Ok(catalog)
+    }
+
+    /// What a name stands for.
+    ///
+    /// # Errors
+    /// [`NotAdmitted`]; the agent must not learn which.
+    pub fn admit(&self, name: &str) -> Result<Admitted, NotAdmitted> {
+        match self.tools.get(name) {
+            Some(tool) => Ok(Admitted::new(Arc::clone(tool))),
+            None => Err(match self.held.get(name) {
+                Some(why) => NotAdmitted::Held { why: why.clone() },
+                None => NotAdmitted::Unknown,
+            }),
+        }
+    }
+
+    /// Every tool, in the order of names: the same order for everybody, always (TOOL-02).
+    pub fn tools(&self) -> impl ExactSizeIterator<Item = &Arc<Tool>> {
+        self.tools.values()
+    }
+
+    /// The tools behind a name, which need not be there any more: where a page of a list goes on.
+    pub fn tools_after<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a Arc<Tool>> {
+        use std::ops::Bound;
+        let start = name.map_or(Bound::Unbounded, Bound::Excluded);
+        self.tools
+            .range::<str, _>((start, Bound::Unbounded))
+            .map(|(_, tool)| tool)
+    }
+
+    /// How many operations are held.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// A digest over all pins: one word for "the same tools".
+    #[must_use]
+    pub fn root(&self) -> Digest {
+        self.root.unwrap_or_else(|| self.digest())
+    }
+
+    fn digest(&self) -> Digest {
+        let mut bytes = Vec::with_capacity(self.tools.len() * 96);
+        for (name, tool) in &self.tools {
+            bytes.extend_from_slice(name.as_str().as_bytes());
+            bytes.push(0);
+            bytes.extend_from_slice(tool.pin().as_bytes());
+        }
+        Digest::of("tollhouse/catalog/v1", &[&bytes])
+    }
+}

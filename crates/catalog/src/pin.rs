@@ -1,0 +1,117 @@
+//! What a pin covers: the definition that clients see, the operation behind it, and the bounds that were reviewed.
+//!
+//! The texts of the configuration are not hashed as written, so that a comment or another order of keys changes no pin.
+
+use config::{Bind, OwnerSettings, ResourceBy, Scope, ToolSettings};
+use model::{Digest, Object, UpstreamName, Value, canonical};
+use serde_json::json;
+use wire::{Definition, Revision};
+
+/// The version of this form. Another form gets another tag, so that no pin changes its meaning in silence.
+const TAG: &str = "tollhouse/tool/v1";
+
+pub(crate) fn of(
+    upstream: &UpstreamName,
+    bounds: &ToolSettings,
+    definition: &Definition,
+    operation: Digest,
+) -> Digest {
+    let whole = json!({
+        "upstream": upstream,
+        "operation": operation,
+        "definition": exact(Value::Object(definition.write(Revision::NEWEST_STATELESS))),
+        "class": bounds.class,
+        "resource": bounds.resource.as_ref().map(|resource| json!({
+            "type": resource.kind,
+            "by": match &resource.by {
+                ResourceBy::Argument(name) => json!({ "argument": name }),
+                ResourceBy::Scope(scope) => json!({ "scope": scope_word(*scope) }),
+            },
+        })),
+        "owner": bounds.owner.as_ref().map(owner),
+        "scope_argument": bounds.scope_argument,
+        "rows": bounds.rows.as_ref().map(|rows| json!({ "items": rows.items, "owner": rows.owner })),
+        "facts": bounds.facts.iter().map(|fact| json!({
+            "name": fact.name,
+            "source": fact.source,
+            "query": fact.query,
+            "bind": binds(&fact.bind),
+            "type": format!("{:?}", fact.kind).to_lowercase(),
+        })).collect::<Vec<_>>(),
+        "returns": bounds.returns,
+        "retry": bounds.retry.as_ref().map(|retry| json!({ "attempts": retry.attempts, "on": retry.on })),
+    });
+    Digest::of(TAG, &[&canonical(&whole)])
+}
+
+const fn scope_word(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Tenant => "tenant",
+        Scope::Subject => "subject",
+    }
+}
+
+fn owner(owner: &OwnerSettings) -> Value {
+    match owner {
+        OwnerSettings::Sql { source, query, bind } => {
+            json!({ "kind": "sql", "source": source, "query": query, "bind": binds(bind) })
+        }
+        OwnerSettings::File { source } => json!({ "kind": "file", "source": source }),
+        OwnerSettings::Claims { claim } => json!({ "kind": "claims", "claim": claim }),
+    }
+}
+
+fn binds(binds: &[Bind]) -> Vec<String> {
+    binds
+        .iter()
+        .map(|bind| match bind {
+            Bind::ResourceId => "resource.id".to_owned(),
+            Bind::PrincipalSubject => "principal.subject".to_owned(),
+            Bind::PrincipalTenant => "principal.tenant".to_owned(),
+            Bind::PrincipalClient => "principal.client".to_owned(),
+            Bind::PrincipalIssuer => "principal.issuer".to_owned(),
+            Bind::Argument(name) => format!("arguments.{name}"),
+        })
+        .collect()
+}
+
+/// Canonical JSON holds numbers as doubles, so two large integers could share a digest. Such a number goes in as its
+/// digits behind a key that no schema has (ADR 0007).
+fn exact(value: Value) -> Value {
+    const LARGEST: u64 = (1 << 53) - 1;
+    match value {
+        Value::Number(number) => {
+            let large = number.as_u64().is_some_and(|n| n > LARGEST)
+                || number.as_i64().is_some_and(|n| n.unsigned_abs() > LARGEST);
+            if large {
+                json!({ "\u{0}integer": number.to_string() })
+            } else {
+                Value::Number(number)
+            }
+        }
+        Value::Array(items) => items.into_iter().map(exact).collect(),
+        Value::Object(object) => Value::Object(
+            object
+                .into_iter()
+                .map(|(key, value)| (key, exact(value)))
+                .collect::<Object>(),
+        ),
+        other @ (Value::Null | Value::Bool(_) | Value::String(_)) => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_integers_in_a_schema_are_told_apart() {
+        let one = exact(json!({"maximum": 9_007_199_254_740_993_u64}));
+        let two = exact(json!({"maximum": 9_007_199_254_740_992_u64}));
+        assert_ne!(canonical(&one), canonical(&two));
+        assert_eq!(
+            exact(json!([1, -1, 0.5, "x", null])),
+            json!([1, -1, 0.5, "x", null])
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! Arguments against the pinned schema: what does not fit, in words that a model can act on.
+//!
+//! Undeclared fields are refused by the schema itself, which is closed. No value is repeated in a message.
+
+use std::collections::HashMap;
+
+use catalog::{Catalog, Tool};
+use jsonschema::{PatternOptions, Validator};
+use model::{Arguments, Refusal, RefusalCode, ToolName, Value};
+
+/// How many faults of one call are told. More help nobody and cost tokens.
+const FAULTS_MAX: usize = 5;
+/// The longest message about one fault, in characters.
+const MESSAGE_CHARACTERS_MAX: usize = 240;
+
+/// The compiled schemas of all tools.
+#[derive(Debug)]
+pub(crate) struct Schemas {
+    input: HashMap<ToolName, Validator>,
+    output: HashMap<ToolName, Validator>,
+}
+
+/// A schema that cannot be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the {which} schema of `{tool}` cannot be used: {why}")]
+pub struct SchemaFault {
+    /// The tool.
+    pub tool: ToolName,
+    /// `input` or `output`.
+    pub which: &'static str,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl Schemas {
+    /// Compiles every schema once, so that a call compiles none.
+    pub(crate) fn of(catalog: &Catalog) -> Result<Self, SchemaFault> {
+        let mut schemas = Self {
+            input: HashMap::new(),
+            output: HashMap::new(),
+        };
+        for tool in catalog.tools() {
+            let definition = tool.definition();
+            let fault = |which, why: String| SchemaFault {
+                tool: tool.name().clone(),
+                which,
+                why,
+            };
+            let input = compile(&definition.input_schema).map_err(|why| fault("input", why))?;
+            schemas.input.insert(tool.name().clone(), input);
+            if let Some(schema) = &definition.output_schema {
+                let output = compile(schema).map_err(|why| fault("output", why))?;
+                schemas.output.insert(tool.name().clone(), output);
+            }
+        }
+        Ok(schemas)
+    }
+
+    /// Checks the arguments of a call.
+    pub(crate) fn check(&self, tool: &Tool, arguments: &Arguments) -> Result<(), Refusal> {
+        let Some(validator) = self.input.get(tool.name()) else {
+            return Err(Refusal::new(
+                RefusalCode::ArgumentsInvalid,
+                "the tool has no compiled input schema",
+            ));
+        };
+        if validator.is_valid(arguments.value()) {
+            return Ok(());
+        }
+        let faults = described(validator, arguments.value());
+        Err(Refusal::new(RefusalCode::ArgumentsInvalid, faults.clone()).with_detail(faults))
+    }
+
+    /// Checks a structured result against the output schema of its tool, if it has one.
+    pub(crate) fn check_result(&self, tool: &Tool, value: &Value) -> Result<(), String> {
+        match self.output.get(tool.name()) {
+            Some(validator) if !validator.is_valid(value) => Err(described(validator, value)),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn compile(schema: &Value) -> Result<Validator, String> {
+    jsonschema::draft202012::options()
+        // Patterns come from documents of others: an engine without backtracking runs in linear time.
+        .with_pattern_options(PatternOptions::regex())
+        .should_validate_formats(true)
+        .should_ignore_unknown_formats(true)
+        .offline()
+        .build(schema)
+        .map_err(|error| error.to_string())
+}
+
+/// What does not fit, each fault with its place and without the value.
+fn described(validator: &Validator, value: &Value) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut more = false;
+    for error in validator.iter_errors(value) {
+        if texts.len() == FAULTS_MAX {
+            more = true;
+            break;
+        }
+        let place = error.instance_path().to_string();
+        let message = error.masked_with("the value").to_string();
+        let message: String = message.chars().take(MESSAGE_CHARACTERS_MAX).collect();
+        let text = if place.is_empty() {
+            message
+        } else {
+            format!("`{}`: {message}", place.trim_start_matches('/'))
+        };
+        texts.push(text);
+    }
+    let mut text = texts.join("; ");
+    if more {
+        text.push_str("; and more");
+    }
+    text
+}

@@ -1,0 +1,202 @@
+//! The gateway: everything that a call needs on its way, put together once.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use audit::Ledger;
+use catalog::Catalog;
+use jiff::Timestamp;
+use model::{Limits, ToolName, UpstreamName};
+use policy::Policy;
+use tokio::time::Instant;
+use upstream::Service;
+use wire::answer::Server;
+
+use crate::arguments::{SchemaFault, Schemas};
+use crate::facts::{FactsFault, Lookups, Sources};
+use crate::rows::Rows;
+use crate::session::Sessions;
+use crate::slots::Slots;
+use crate::stranger::Strangers;
+
+/// What a gateway is made of.
+pub struct Parts {
+    /// The reviewed tools.
+    pub catalog: Catalog,
+    /// The rules, loaded against exactly these tools.
+    pub policy: Policy,
+    /// The open ledger.
+    pub ledger: Ledger,
+    /// The services behind the tools, by name.
+    pub services: HashMap<UpstreamName, Service>,
+    /// The open sources of facts.
+    pub sources: Sources,
+    /// The limits in force.
+    pub limits: Limits,
+    /// Who answers.
+    pub server: Server,
+    /// The time. Passed in, so that a test can choose it.
+    pub clock: Clock,
+}
+
+/// A source of the time.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The gateway.
+pub struct Gateway {
+    pub(crate) catalog: Catalog,
+    pub(crate) policy: Policy,
+    pub(crate) ledger: Ledger,
+    pub(crate) services: HashMap<UpstreamName, Service>,
+    pub(crate) lookups: Lookups,
+    pub(crate) schemas: Schemas,
+    pub(crate) rows: HashMap<ToolName, Rows>,
+    pub(crate) limits: Limits,
+    pub(crate) slots: Slots,
+    pub(crate) strangers: Strangers,
+    pub(crate) clock: Clock,
+    server: Server,
+    sessions: Sessions,
+}
+
+/// Why parts do not make a gateway.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GatewayFault {
+    /// A schema of a tool cannot be compiled.
+    #[error("{0}")]
+    Schema(#[from] SchemaFault),
+    /// A look-up of a tool cannot work.
+    #[error("{0}")]
+    Facts(#[from] FactsFault),
+    /// The path to rows, or to the owner in a row, is none.
+    #[error("`{key}.rows`: {why}")]
+    Rows {
+        /// The tool's key in the configuration.
+        key: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A tool whose service is not there.
+    #[error("the upstream `{upstream}` of the tool `{tool}` is not there")]
+    Service {
+        /// The tool.
+        tool: ToolName,
+        /// Its upstream.
+        upstream: UpstreamName,
+    },
+}
+
+impl Gateway {
+    /// Puts the parts together; whatever can be compiled or parsed is, so that no call finds it broken.
+    ///
+    /// # Errors
+    /// [`GatewayFault`].
+    pub fn new(parts: Parts) -> Result<Self, GatewayFault> {
+        let schemas = Schemas::of(&parts.catalog)?;
+        let lookups = Lookups::of(&parts.catalog, parts.sources)?;
+        let mut rows = HashMap::new();
+        for tool in parts.catalog.tools() {
+            if !parts.services.contains_key(tool.upstream()) {
+                return Err(GatewayFault::Service {
+                    tool: tool.name().clone(),
+                    upstream: tool.upstream().clone(),
+                });
+            }
+            if let Some(settings) = &tool.bounds().rows {
+                let parsed = Rows::parse(settings).map_err(|fault| GatewayFault::Rows {
+                    key: tool.bounds().key.clone(),
+                    why: fault.to_string(),
+                })?;
+                rows.insert(tool.name().clone(), parsed);
+            }
+        }
+        Ok(Self {
+            schemas,
+            lookups,
+            rows,
+            slots: Slots::new(&parts.limits),
+            strangers: Strangers::new(),
+            sessions: Sessions::new(&parts.limits),
+            catalog: parts.catalog,
+            policy: parts.policy,
+            ledger: parts.ledger,
+            services: parts.services,
+            limits: parts.limits,
+            server: parts.server,
+            clock: parts.clock,
+        })
+    }
+
+    /// The reviewed tools.
+    #[must_use]
+    pub const fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The rules.
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The open sessions.
+    #[must_use]
+    pub const fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// The limits in force.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Who answers.
+    #[must_use]
+    pub const fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The ledger.
+    #[must_use]
+    pub const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// How many requests of a service may have left; `None` if there is no such service.
+    #[must_use]
+    pub fn requests(&self, upstream: &UpstreamName) -> Option<u64> {
+        self.services.get(upstream).map(Service::requests)
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// Takes no new calls; those that run go on.
+    pub fn drain(&self) {
+        self.slots.close();
+    }
+
+    /// Waits until no call runs, at most until `deadline`; gives how many still do.
+    pub async fn drained(&self, deadline: Instant) -> usize {
+        // Calls end in other tasks, and nothing waits for their number but this; a short look now and then will do.
+        while self.slots.running() > 0 && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.slots.running()
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway")
+            .field("tools", &self.catalog.tools().len())
+            .field("sessions", &self.sessions.len())
+            .finish_non_exhaustive()
+    }
+}

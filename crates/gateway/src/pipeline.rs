@@ -1,0 +1,482 @@
+//! The road of one call: steps 5 to 13 as one function that reads like the table in `docs/architecture.md`.
+//!
+//! Whatever stops a call before step 10 is written down as a refusal and made no request. Whatever stops it later is
+//! written down as the outcome of its intent. Steps 1 to 4 and 14 are the server's and the wire's.
+
+use std::sync::Arc;
+
+use audit::{Outcome, OutcomeState, Record, Ticket};
+use catalog::{Admitted, NotAdmitted};
+use identity::Principal;
+use jiff::Timestamp;
+use model::{
+    Arguments, Call, CallId, Class, Content, Digest, Fact, Refusal, RefusalCode, Reply, RuleId, Target, Value,
+};
+use policy::{Denied, Permitted, Question};
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use upstream::{Answer, SendFault, Service, Trip};
+
+use crate::house::Gateway;
+use crate::release::{Checks, Released};
+
+/// What comes with a call beside what it asks for.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    /// How it came: `http`, `stdio` or `terminal`.
+    pub transport: &'static str,
+    /// When its first byte was read. Its deadline counts from here.
+    pub received: Instant,
+    /// The W3C trace context that it came with.
+    pub traceparent: Option<String>,
+    /// Comes to pass when the caller no longer wants it.
+    pub cancel: CancellationToken,
+}
+
+/// What a call asks for.
+#[derive(Debug)]
+pub struct Asked {
+    /// The public name of the tool, as asked.
+    pub name: String,
+    /// The arguments.
+    pub arguments: Arguments,
+}
+
+/// What is known of a call so far: for the ledger, whatever becomes of it.
+#[derive(Default)]
+struct Known {
+    admitted: Option<Admitted>,
+    target: Option<Target>,
+    rules: Vec<RuleId>,
+    policy: Option<Digest>,
+    consent: Option<Value>,
+}
+
+/// One call on the road.
+struct Walk<'a> {
+    id: CallId,
+    principal: &'a Principal,
+    name: &'a str,
+    arguments: Arc<Arguments>,
+    flow: &'a Flow,
+    now: Timestamp,
+}
+
+/// Goes on with what a step gives, or writes the refusal down and ends the walk with it.
+macro_rules! step {
+    ($gateway:ident, $walk:ident, $known:ident, $step:expr) => {
+        match $step {
+            Ok(value) => value,
+            Err(refusal) => return Err($gateway.refuse(&$walk, &$known, refusal).await),
+        }
+    };
+}
+
+impl Gateway {
+    /// Carries out one call of a tool, from its name to the checked result.
+    ///
+    /// The deadline is that of the tool, or `call_timeout`, counted from `flow.received`.
+    ///
+    /// # Errors
+    /// [`Refusal`], already written down. Its text for the agent tells nothing that the caller may not know: a tool
+    /// that the caller may not use in any way reads as unknown.
+    ///
+    /// Cancellation: dropping the future abandons the call. If it was on its way, its outcome is recorded as unknown.
+    /// Cancel `flow.cancel` instead to have the call ended in order.
+    pub async fn call(&self, principal: &Principal, asked: Asked, flow: &Flow) -> Result<Released, Refusal> {
+        let walk = Walk {
+            id: CallId::new(),
+            principal,
+            name: &asked.name,
+            arguments: Arc::new(asked.arguments),
+            flow,
+            now: self.now(),
+        };
+        let mut known = Known::default();
+        let _slot = step!(self, walk, known, self.slots.take(principal.key()));
+
+        // 5. The public name to an admitted tool.
+        let admitted = step!(self, walk, known, self.admit(walk.name));
+        let tool = admitted.shared();
+        known.admitted = Some(admitted);
+        let deadline = flow.received + tool.bounds().timeout.unwrap_or(self.limits.call_timeout);
+        let service = step!(self, walk, known, self.service(&tool));
+
+        // 6. The arguments against the pinned schema, and whether they can be sent safely.
+        step!(self, walk, known, self.schemas.check(&tool, &walk.arguments));
+        let call = Call {
+            id: walk.id,
+            tool: tool.name().clone(),
+            upstream: tool.upstream().clone(),
+            arguments: Arc::clone(&walk.arguments),
+            injected: step!(self, walk, known, self.lookups.injected(&tool, principal)),
+        };
+        let outgoing = step!(
+            self,
+            walk,
+            known,
+            service
+                .prepare(&tool, &call)
+                .map_err(|fault| unsafe_request(&fault))
+        );
+
+        // 7. The target and its owner, from a source that is not the protected call.
+        let sources_deadline = deadline.min(Instant::now() + self.limits.source_timeout);
+        let found = self
+            .lookups
+            .find(&tool, principal, &walk.arguments, sources_deadline)
+            .await;
+        let found = step!(self, walk, known, found);
+        known.target = found.target;
+
+        // 8. Decide.
+        let permitted = match self.decide(&walk, call, known.target.as_ref(), &found.facts) {
+            Ok(permitted) => permitted,
+            Err(denied) => {
+                known.rules = denied.rules();
+                known.policy = Some(denied.policy);
+                let refusal = Refusal::new(RefusalCode::NotPermitted, denied.to_string());
+                return Err(self.refuse(&walk, &known, refusal).await);
+            }
+        };
+        known.rules.clone_from(&permitted.verdict().rules);
+        known.policy = Some(permitted.verdict().policy);
+
+        // 9. Consent, where the class asks for it.
+        known.consent = step!(self, walk, known, consent(&tool, walk.now));
+
+        // 10. Write the intent: no record, no call.
+        let intent = self
+            .ledger
+            .intend(permitted, walk.record(&known, "tools/call"), deadline)
+            .await;
+        let (recorded, ticket) = match intent {
+            Ok(proof) => proof,
+            Err(fault) => {
+                tracing::error!(call = %walk.id, %fault, "the intent could not be written, so the call was not made");
+                return Err(Refusal::new(RefusalCode::LedgerUnavailable, fault.to_string()));
+            }
+        };
+
+        // 11. Attach the credential and send, within the deadline.
+        let trip = Trip::new(deadline, flow.traceparent.clone());
+        let sent = tokio::select! {
+            biased;
+            () = flow.cancel.cancelled() => Err(Given::Up),
+            sent = service.send(recorded, outgoing, &trip) => sent.map_err(Given::Fault),
+        };
+
+        // 12. Check what came back.
+        let ended = match sent {
+            Err(Given::Up) => Ended::given_up(&trip),
+            Err(Given::Fault(fault)) => Ended::failed(&fault),
+            Ok(answer) => {
+                let checks = Checks {
+                    tool: &tool,
+                    target: known.target.as_ref(),
+                    rows: self.rows.get(tool.name()),
+                    schemas: &self.schemas,
+                    service,
+                    limits: &self.limits,
+                };
+                Ended::answered(&answer, checks.release(&answer))
+            }
+        };
+
+        // 13. Write the outcome: not written, not told.
+        self.finish(&walk, ticket, ended, &trip).await
+    }
+
+    fn admit(&self, name: &str) -> Result<Admitted, Refusal> {
+        self.catalog.admit(name).map_err(|fault| {
+            let code = match fault {
+                NotAdmitted::Unknown => RefusalCode::UnknownTool,
+                NotAdmitted::Held { .. } => RefusalCode::Held,
+            };
+            Refusal::new(code, fault.to_string())
+        })
+    }
+
+    fn service(&self, tool: &catalog::Tool) -> Result<&Service, Refusal> {
+        self.services.get(tool.upstream()).ok_or_else(|| {
+            Refusal::new(
+                RefusalCode::UpstreamUnreachable,
+                "the tool's upstream is not there",
+            )
+        })
+    }
+
+    fn decide(
+        &self,
+        walk: &Walk<'_>,
+        call: Call,
+        target: Option<&Target>,
+        facts: &[Fact],
+    ) -> Result<Permitted<Call>, Denied> {
+        let tool = call.tool.clone();
+        let question = Question {
+            caller: walk.principal.caller(),
+            tool: &tool,
+            target,
+            arguments: walk.arguments.object(),
+            facts,
+            now: walk.now,
+        };
+        self.policy.decide(call, &question)
+    }
+
+    /// Writes a refusal down and gives what the caller gets to see of it.
+    async fn refuse(&self, walk: &Walk<'_>, known: &Known, refusal: Refusal) -> Refusal {
+        tracing::info!(
+            call = %walk.id,
+            tool = walk.name.chars().take(64).collect::<String>(),
+            caller = %walk.principal.caller().subject,
+            refusal = %refusal.code(),
+            why = refusal.for_operator(),
+            "refused"
+        );
+        let deadline = Instant::now() + self.limits.ledger_timeout;
+        let record = walk.record(known, "tools/call");
+        if let Err(fault) = self.ledger.refuse(record, &refusal, &known.rules, deadline).await {
+            tracing::error!(call = %walk.id, %fault, "a refusal could not be written down");
+            return Refusal::new(RefusalCode::LedgerUnavailable, fault.to_string());
+        }
+        self.as_seen(walk, known, refusal)
+    }
+
+    /// One decision answers both "may they see it" and "may they call it": a tool that every call of this caller would
+    /// be refused reads as unknown, so that its schema and its existence are not told by its refusals.
+    fn as_seen(&self, walk: &Walk<'_>, known: &Known, refusal: Refusal) -> Refusal {
+        match refusal.code() {
+            RefusalCode::ArgumentsInvalid
+            | RefusalCode::RequestUnsafe
+            | RefusalCode::OwnerUnknown
+            | RefusalCode::SourceFailed
+            | RefusalCode::NotPermitted
+            | RefusalCode::ConsentMissing => {
+                let tool = known.admitted.as_ref().map(Admitted::name);
+                let listed = tool.is_some_and(|tool| self.policy.listable(walk.principal.caller(), tool));
+                if listed {
+                    refusal
+                } else {
+                    Refusal::new(RefusalCode::UnknownTool, refusal.for_operator())
+                }
+            }
+            RefusalCode::Unauthenticated
+            | RefusalCode::UnknownTool
+            | RefusalCode::Held
+            | RefusalCode::TooBusy
+            | RefusalCode::Draining
+            | RefusalCode::LedgerUnavailable
+            | RefusalCode::DestinationRefused
+            | RefusalCode::UpstreamUnreachable
+            | RefusalCode::UpstreamBroken
+            | RefusalCode::UpstreamTimeout
+            | RefusalCode::Cancelled
+            | RefusalCode::ResultInvalid
+            | RefusalCode::ResultWithheld
+            | RefusalCode::OutcomeUnrecorded => refusal,
+        }
+    }
+
+    async fn finish(
+        &self,
+        walk: &Walk<'_>,
+        ticket: Ticket,
+        ended: Ended,
+        trip: &Trip,
+    ) -> Result<Released, Refusal> {
+        let Ended {
+            state,
+            status,
+            result,
+        } = ended;
+        let text = result.as_ref().ok().map(|released| reply_text(released.reply()));
+        let outcome = Outcome {
+            state,
+            refusal: result.as_ref().err(),
+            status,
+            upstream_requests: trip.requests(),
+            result_bytes: text.map(|text| u64::try_from(text.len()).unwrap_or(u64::MAX)),
+            result: text.map(str::as_bytes),
+            duration: walk.flow.received.elapsed(),
+            time: self.now(),
+        };
+        if let Err(refusal) = &result {
+            tracing::warn!(
+                call = %walk.id,
+                tool = walk.name,
+                refusal = %refusal.code(),
+                why = refusal.for_operator(),
+                "the call was made and its answer does not go out"
+            );
+        }
+        // The call's own deadline may just have passed; its outcome is written all the same.
+        let deadline = Instant::now() + self.limits.ledger_timeout;
+        if let Err(fault) = self.ledger.finish(ticket, outcome, deadline).await {
+            tracing::error!(call = %walk.id, %fault, "the outcome could not be written, so the answer is withheld");
+            return Err(Refusal::new(RefusalCode::OutcomeUnrecorded, fault.to_string()));
+        }
+        result
+    }
+
+    /// Writes down that somebody without an identity that holds was turned away, within a bound.
+    ///
+    /// `why` is for the operator; it names no part of a credential.
+    pub async fn turn_away(&self, why: &str, transport: &'static str) {
+        let Some(passed_over) = self.strangers.admit() else {
+            return;
+        };
+        tracing::info!(why, passed_over, "a stranger was turned away");
+        let refusal = Refusal::new(RefusalCode::Unauthenticated, why);
+        let record = Record {
+            call: CallId::new(),
+            actor: None,
+            credential: None,
+            transport,
+            method: "authenticate",
+            tool: None,
+            class: None,
+            pin: None,
+            target: None,
+            arguments: None,
+            declared: None,
+            policy: None,
+            rules: &[],
+            consent: None,
+            trace: None,
+            time: self.now(),
+        };
+        let deadline = Instant::now() + self.limits.ledger_timeout;
+        if let Err(fault) = self.ledger.refuse(record, &refusal, &[], deadline).await {
+            tracing::error!(%fault, "the refusal of a stranger could not be written down");
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn record<'r>(&'r self, known: &'r Known, method: &'r str) -> Record<'r> {
+        let tool = known.admitted.as_ref();
+        Record {
+            call: self.id,
+            actor: Some(self.principal.caller()),
+            credential: Some(self.principal.credential().to_string()),
+            transport: self.flow.transport,
+            method,
+            tool: Some(self.name),
+            class: tool.map(|tool| tool.tool().class()),
+            pin: tool.map(Admitted::pin),
+            target: known.target.as_ref(),
+            arguments: Some(&self.arguments),
+            // Without a tool no name is declared, so none of the caller's own is written down.
+            declared: Some(tool.map_or(&[], |tool| tool.tool().argument_names())),
+            policy: known.policy,
+            rules: &known.rules,
+            consent: known.consent.clone(),
+            trace: self.flow.traceparent.as_deref(),
+            time: self.now,
+        }
+    }
+}
+
+/// Why nothing came back.
+enum Given {
+    /// The caller no longer wants it.
+    Up,
+    Fault(SendFault),
+}
+
+/// How a call ended, before it is written down.
+struct Ended {
+    state: OutcomeState,
+    status: Option<u16>,
+    result: Result<Released, Refusal>,
+}
+
+impl Ended {
+    fn given_up(trip: &Trip) -> Self {
+        // What left has left: a closed connection proves nothing about the work on the far side.
+        let state = if trip.requests() > 0 {
+            OutcomeState::Unknown
+        } else {
+            OutcomeState::Failed
+        };
+        let refusal = Refusal::new(RefusalCode::Cancelled, "the caller cancelled");
+        Self {
+            state,
+            status: None,
+            result: Err(refusal),
+        }
+    }
+
+    fn failed(fault: &SendFault) -> Self {
+        let state = if fault.sent() {
+            OutcomeState::Unknown
+        } else {
+            OutcomeState::Failed
+        };
+        Self {
+            state,
+            status: None,
+            result: Err(fault.refusal()),
+        }
+    }
+
+    fn answered(answer: &Answer, result: Result<Released, Refusal>) -> Self {
+        // A withheld answer was given all the same: the far side acted.
+        let state = if answer.is_success() {
+            OutcomeState::Done
+        } else {
+            OutcomeState::Failed
+        };
+        Self {
+            state,
+            status: Some(answer.status),
+            result,
+        }
+    }
+}
+
+/// Consent for a call of this tool: none needed, waived, or missing.
+pub(crate) fn consent(tool: &catalog::Tool, now: Timestamp) -> Result<Option<Value>, Refusal> {
+    match tool.class() {
+        Class::Read | Class::SensitiveRead => Ok(None),
+        Class::Write | Class::Destructive => match &tool.bounds().consent {
+            Some(waiver) if waiver.holds(now) => Ok(Some(json!({
+                "waived_by": waiver.waived_by,
+                "because": waiver.because,
+                "until": waiver.until.to_string(),
+            }))),
+            Some(waiver) => Err(Refusal::new(
+                RefusalCode::ConsentMissing,
+                format!("the waiver of `{}` ended with {}", waiver.waived_by, waiver.until),
+            )),
+            None => Err(Refusal::new(
+                RefusalCode::ConsentMissing,
+                format!(
+                    "a {} call needs the approval of a person, and nobody can be asked",
+                    tool.class()
+                ),
+            )),
+        },
+    }
+}
+
+pub(crate) fn unsafe_request(fault: &openapi::BuildFault) -> Refusal {
+    match fault.fault() {
+        model::Fault::Caller => {
+            Refusal::new(RefusalCode::RequestUnsafe, fault.to_string()).with_detail(fault.to_string())
+        }
+        model::Fault::Upstream | model::Fault::Gateway => {
+            Refusal::new(RefusalCode::RequestUnsafe, fault.to_string())
+        }
+    }
+}
+
+/// What the digest of a result covers: its text, which says all there is.
+fn reply_text(reply: &Reply) -> &str {
+    reply.content.first().map_or("", |content| match content {
+        Content::Text(text) => text,
+    })
+}

@@ -1,0 +1,506 @@
+//! Sessions of the legacy era, each bound to the caller that opened it, and the requests that run in them.
+//!
+//! A session is a name, not an authority: every request is authenticated anew, and a session of somebody else reads the
+//! same as one that does not exist (SEC-05, HL-14).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use identity::Principal;
+use model::{CallerKey, Limits};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use wire::{Id, Identity, Opening, Revision};
+
+use crate::stream::{Cursor, Stream, StreamId, Streams};
+
+/// The id of a session: 32 random bytes, in 43 visible ASCII characters (HL-12).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// The id as it stands in the header.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+// An id lets nobody in, but it does not belong in a log either.
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SessionId({}…)", self.0.get(..6).unwrap_or_default())
+    }
+}
+
+/// All open sessions.
+#[derive(Debug)]
+pub struct Sessions {
+    open: Mutex<HashMap<String, Arc<Session>>>,
+    limits: Limits,
+}
+
+/// Why no session was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SessionsFull {
+    /// Too many, of all callers.
+    #[error("too many sessions are open; close one, or try again later")]
+    All,
+    /// Too many of this caller.
+    #[error("this caller has too many sessions open; close one with DELETE")]
+    OfCaller,
+    /// No randomness to name it by.
+    #[error("the session could not be opened; try again later")]
+    Nameless,
+}
+
+/// One session.
+#[derive(Debug)]
+pub struct Session {
+    id: SessionId,
+    caller: CallerKey,
+    revision: Revision,
+    client: Option<Identity>,
+    used: Mutex<Instant>,
+    ended: CancellationToken,
+    running: Running,
+    streams: Arc<Streams>,
+    listening: AtomicUsize,
+    listening_max: usize,
+}
+
+/// The requests that run in a conversation, by their ids, so that one can be cancelled (CAN-01).
+#[derive(Debug, Default, Clone)]
+pub struct Running(Arc<Mutex<HashMap<Id, CancellationToken>>>);
+
+/// One running request; it is over when this is dropped.
+#[derive(Debug)]
+pub struct RunningRequest {
+    id: Id,
+    table: Running,
+    cancel: CancellationToken,
+}
+
+impl Sessions {
+    /// No sessions yet.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            open: Mutex::default(),
+            limits: limits.clone(),
+        }
+    }
+
+    /// Opens a session for a caller.
+    ///
+    /// # Errors
+    /// [`SessionsFull`]; sessions that nobody used for `session_idle_timeout` are ended first.
+    pub fn open(&self, principal: &Principal, opening: &Opening) -> Result<Arc<Session>, SessionsFull> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|_| SessionsFull::Nameless)?;
+        let id = SessionId(URL_SAFE_NO_PAD.encode(bytes));
+        let caller = principal.key();
+        let mut open = self.lock();
+        if open.len() >= self.limits.sessions_max {
+            Self::end_idle(&mut open, self.limits.session_idle_timeout);
+        }
+        if open.len() >= self.limits.sessions_max {
+            return Err(SessionsFull::All);
+        }
+        // Counted by walking: opening is rare, and a second table could disagree with the first.
+        let of_caller =
+            |open: &HashMap<String, Arc<Session>>| open.values().filter(|s| s.caller == caller).count();
+        if of_caller(&open) >= self.limits.sessions_per_caller_max {
+            Self::end_idle(&mut open, self.limits.session_idle_timeout);
+            if of_caller(&open) >= self.limits.sessions_per_caller_max {
+                return Err(SessionsFull::OfCaller);
+            }
+        }
+        let session = Arc::new(Session {
+            id: id.clone(),
+            caller,
+            revision: opening.revision,
+            client: opening.client.clone(),
+            used: Mutex::new(Instant::now()),
+            ended: CancellationToken::new(),
+            running: Running::default(),
+            streams: Arc::new(Streams::new(&self.limits)),
+            listening: AtomicUsize::new(0),
+            listening_max: self.limits.streams_per_session_max,
+        });
+        open.insert(id.0, Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// The session with this id, if it is this caller's. `None` does not say which of the two failed.
+    #[must_use]
+    pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).cloned()?;
+        let idle = session.idle();
+        if session.caller != principal.key() || idle >= self.limits.session_idle_timeout {
+            return None;
+        }
+        session.touch();
+        Some(session)
+    }
+
+    /// Ends a session of this caller. `false`: there is none.
+    pub fn close(&self, id: &str, principal: &Principal) -> bool {
+        let Some(session) = self.find(id, principal) else {
+            return false;
+        };
+        self.lock().remove(id);
+        session.end();
+        true
+    }
+
+    /// Ends what nobody uses. For a task that comes by now and then.
+    pub fn sweep(&self) {
+        Self::end_idle(&mut self.lock(), self.limits.session_idle_timeout);
+    }
+
+    /// Ends everything: the gate is closing.
+    pub fn end_all(&self) {
+        for (_, session) in self.lock().drain() {
+            session.end();
+        }
+    }
+
+    /// How many are open.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether none is open.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn end_idle(open: &mut HashMap<String, Arc<Session>>, timeout: Duration) {
+        open.retain(|_, session| {
+            // A request that still runs is use.
+            let stays = session.idle() < timeout || !session.running.is_empty();
+            if !stays {
+                session.end();
+            }
+            stays
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// Its id.
+    #[must_use]
+    pub const fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The revision that `initialize` agreed on.
+    #[must_use]
+    pub const fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The client program, as it said.
+    #[must_use]
+    pub const fn client(&self) -> Option<&Identity> {
+        self.client.as_ref()
+    }
+
+    /// Its running requests.
+    #[must_use]
+    pub const fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// Comes to pass when the session ends.
+    #[must_use]
+    pub const fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+
+    /// Opens an event stream. `None`: `streams_per_session_max` listening ones are open.
+    ///
+    /// For a stream that answers a request use [`Session::answer_stream`]: calls have a limit of their own.
+    pub fn listen(&self) -> Option<StreamId> {
+        let taken = self
+            .listening
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| {
+                (open < self.listening_max).then_some(open + 1)
+            });
+        taken.ok().map(|_| self.streams.open())
+    }
+
+    /// Ends a listening stream.
+    pub fn stop_listening(&self, id: StreamId) {
+        self.streams.end(id);
+        self.listening.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Opens the stream of an answer.
+    #[must_use]
+    pub fn answer_stream(&self) -> StreamId {
+        self.streams.open()
+    }
+
+    /// Puts the first event on a stream.
+    pub fn prime(&self, id: StreamId, retry_ms: u64) {
+        self.streams.prime(id, retry_ms);
+    }
+
+    /// Puts a message on a stream.
+    pub fn push(&self, id: StreamId, data: &[u8]) {
+        self.streams.push(id, data);
+        self.touch();
+    }
+
+    /// Nothing more comes on a stream.
+    pub fn end_stream(&self, id: StreamId) {
+        self.streams.end(id);
+    }
+
+    /// Reads a stream from its start.
+    #[must_use]
+    pub fn read(&self, id: StreamId) -> Option<Stream> {
+        self.streams.read(id)
+    }
+
+    /// Reads a stream on behind an event.
+    #[must_use]
+    pub fn resume(&self, cursor: Cursor) -> Option<Stream> {
+        self.streams.resume(cursor)
+    }
+
+    /// Notes that it is in use.
+    pub fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn idle(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    fn end(&self) {
+        self.running.cancel_all();
+        self.ended.cancel();
+    }
+}
+
+impl Running {
+    /// Notes that a request runs. `None`: one with this id does already (BASE-02, BASE-03).
+    #[must_use]
+    pub fn start(&self, id: &Id) -> Option<RunningRequest> {
+        let mut table = self.lock();
+        if table.contains_key(id) {
+            return None;
+        }
+        let cancel = CancellationToken::new();
+        table.insert(id.clone(), cancel.clone());
+        drop(table);
+        Some(RunningRequest {
+            id: id.clone(),
+            table: self.clone(),
+            cancel,
+        })
+    }
+
+    /// Cancels a request. One that is over, or never was, is no matter (CAN-01).
+    pub fn cancel(&self, id: &Id) {
+        if let Some(cancel) = self.lock().get(id) {
+            cancel.cancel();
+        }
+    }
+
+    /// Cancels everything that runs.
+    pub fn cancel_all(&self) {
+        for cancel in self.lock().values() {
+            cancel.cancel();
+        }
+    }
+
+    /// Whether nothing runs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunningRequest {
+    /// Comes to pass when the request is cancelled.
+    #[must_use]
+    pub const fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.table.lock().remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use identity::{ConfiguredCaller, configured};
+    use model::{Caller, CallerName, Object, Subject};
+
+    use super::*;
+
+    fn principal(name: &str) -> Principal {
+        configured(&ConfiguredCaller {
+            name: CallerName::parse(name).unwrap(),
+            caller: Arc::new(Caller {
+                issuer: "configuration".into(),
+                subject: Subject::parse(name).unwrap(),
+                tenant: None,
+                roles: BTreeSet::new(),
+                client: None,
+            }),
+            claims: Arc::new(Object::new()),
+        })
+    }
+
+    fn opening() -> Opening {
+        Opening {
+            revision: Revision::NEWEST_WITH_SESSIONS,
+            requested: String::new(),
+            capabilities: Object::new(),
+            client: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn sec_05_a_session_of_somebody_else_reads_as_unknown() {
+        let sessions = Sessions::new(&Limits::default());
+        let session = sessions.open(&principal("ada"), &opening()).unwrap();
+        assert!(sessions.find(session.id().as_str(), &principal("ada")).is_some());
+        assert!(sessions.find(session.id().as_str(), &principal("bob")).is_none());
+        assert!(sessions.find("nonsense", &principal("ada")).is_none());
+        assert!(!sessions.close(session.id().as_str(), &principal("bob")));
+        assert!(sessions.close(session.id().as_str(), &principal("ada")));
+        assert!(sessions.find(session.id().as_str(), &principal("ada")).is_none());
+        assert!(session.ended().is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn hl_12_ids_are_visible_ascii_and_do_not_repeat() {
+        let sessions = Sessions::new(&Limits::default());
+        let one = sessions.open(&principal("ada"), &opening()).unwrap();
+        let two = sessions.open(&principal("ada"), &opening()).unwrap();
+        assert_ne!(one.id(), two.id());
+        assert!(
+            one.id().as_str().bytes().all(|b| (0x21..=0x7E).contains(&b)) && one.id().as_str().len() == 43
+        );
+        assert!(!format!("{:?}", one.id()).contains(one.id().as_str()));
+    }
+
+    #[tokio::test]
+    async fn sessions_open_up_to_each_limit_and_not_one_past_it() {
+        let limits = Limits {
+            sessions_max: 3,
+            sessions_per_caller_max: 2,
+            ..Limits::default()
+        };
+        let sessions = Sessions::new(&limits);
+        sessions.open(&principal("ada"), &opening()).unwrap();
+        sessions.open(&principal("ada"), &opening()).unwrap();
+        assert_eq!(
+            sessions.open(&principal("ada"), &opening()).unwrap_err(),
+            SessionsFull::OfCaller
+        );
+        sessions.open(&principal("bob"), &opening()).unwrap();
+        assert_eq!(
+            sessions.open(&principal("eve"), &opening()).unwrap_err(),
+            SessionsFull::All
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_session_ends_and_makes_room() {
+        let limits = Limits {
+            sessions_max: 1,
+            session_idle_timeout: Duration::from_secs(60),
+            ..Limits::default()
+        };
+        let sessions = Sessions::new(&limits);
+        let old = sessions.open(&principal("ada"), &opening()).unwrap();
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert!(
+            sessions.find(old.id().as_str(), &principal("ada")).is_some(),
+            "used, so it stays"
+        );
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert!(sessions.open(&principal("bob"), &opening()).is_err());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(sessions.find(old.id().as_str(), &principal("ada")).is_none());
+        sessions.open(&principal("bob"), &opening()).unwrap();
+        assert!(old.ended().is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_in_which_a_request_runs_is_not_idle() {
+        let limits = Limits {
+            session_idle_timeout: Duration::from_secs(60),
+            ..Limits::default()
+        };
+        let sessions = Sessions::new(&limits);
+        let session = sessions.open(&principal("ada"), &opening()).unwrap();
+        let request = session.running().start(&Id::Integer(1)).unwrap();
+        tokio::time::advance(Duration::from_secs(600)).await;
+        sessions.sweep();
+        assert_eq!(sessions.len(), 1);
+        drop(request);
+        sessions.sweep();
+        assert!(sessions.is_empty());
+    }
+
+    #[test]
+    fn can_01_cancelling_names_one_request_with_its_type() {
+        let running = Running::default();
+        let one = running.start(&Id::Integer(1)).unwrap();
+        let text = running.start(&Id::Text("1".into())).unwrap();
+        assert!(
+            running.start(&Id::Integer(1)).is_none(),
+            "BASE-02: the id is in use"
+        );
+        running.cancel(&Id::Integer(7));
+        running.cancel(&Id::Text("1".into()));
+        assert!(!one.cancel().is_cancelled() && text.cancel().is_cancelled());
+        drop(one);
+        assert!(
+            running.start(&Id::Integer(1)).is_some(),
+            "BASE-03: over, so it may come again"
+        );
+    }
+
+    #[tokio::test]
+    async fn listening_streams_open_up_to_the_limit_and_not_one_past_it() {
+        let sessions = Sessions::new(&Limits {
+            streams_per_session_max: 2,
+            ..Limits::default()
+        });
+        let session = sessions.open(&principal("ada"), &opening()).unwrap();
+        let one = session.listen().unwrap();
+        session.listen().unwrap();
+        assert!(session.listen().is_none());
+        session.stop_listening(one);
+        assert!(session.listen().is_some());
+    }
+}

@@ -1,0 +1,384 @@
+//! The event streams of a session: what was said on each, kept for a while, so that a client may resume one.
+//!
+//! Bytes in order, with ids; no sockets. Events of all streams of a session share one budget, and the oldest go first.
+//! A stream is read by one reader at a time: a new one takes over, so that no message travels twice (HL-10).
+//! Sources: MCP rules HL-06, HL-09 to HL-11.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use model::Limits;
+use tokio::sync::Notify;
+use wire::sse;
+
+/// The number of a stream in its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(u64);
+
+/// A place in a stream: behind this event. Its text is the event's id, as `2-7`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    stream: StreamId,
+    event: u64,
+}
+
+impl Cursor {
+    /// Reads what a client sends as `Last-Event-ID`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (stream, event) = text.trim().split_once('-')?;
+        let number = |part: &str| {
+            (!part.is_empty() && part.len() <= 19 && part.bytes().all(|b| b.is_ascii_digit()))
+                .then(|| part.parse().ok())
+                .flatten()
+        };
+        Some(Self {
+            stream: StreamId(number(stream)?),
+            event: number(event)?,
+        })
+    }
+
+    /// The stream.
+    #[must_use]
+    pub const fn stream(self) -> StreamId {
+        self.stream
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.stream.0, self.event)
+    }
+}
+
+/// All streams of one session.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    inner: Mutex<Inner>,
+    events_max: usize,
+    bytes_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    next: u64,
+    logs: BTreeMap<StreamId, Log>,
+    /// Every kept event, oldest first.
+    kept: VecDeque<(StreamId, u64)>,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    events: VecDeque<(u64, Bytes)>,
+    next: u64,
+    is_ended: bool,
+    /// Counts readers; only the newest one gets events.
+    readers: u64,
+    waiting: Arc<Notify>,
+}
+
+/// One reading of a stream.
+#[derive(Debug)]
+pub struct Stream {
+    streams: Arc<Streams>,
+    id: StreamId,
+    /// The next event to give.
+    next: u64,
+    reader: u64,
+    waiting: Arc<Notify>,
+}
+
+/// What a reader gets next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// An event, framed.
+    Event(Bytes),
+    /// The stream is at its end, was taken over, or lost events that were asked for.
+    End,
+}
+
+impl Streams {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            inner: Mutex::default(),
+            events_max: limits.replay_events_max,
+            bytes_max: limits.replay_bytes_max,
+        }
+    }
+
+    /// A new stream.
+    pub(crate) fn open(&self) -> StreamId {
+        let mut inner = self.lock();
+        let id = StreamId(inner.next);
+        inner.next += 1;
+        inner.logs.insert(id, Log::default());
+        id
+    }
+
+    /// Puts a message on a stream. One that is gone takes nothing.
+    pub(crate) fn push(&self, id: StreamId, data: &[u8]) {
+        self.put(id, |cursor| sse::event(Some(&cursor.to_string()), data));
+    }
+
+    /// Puts the empty first event on a stream, from which a client can resume before anything was said (HL-06).
+    pub(crate) fn prime(&self, id: StreamId, retry_ms: u64) {
+        self.put(id, |cursor| sse::priming(&cursor.to_string(), retry_ms));
+    }
+
+    fn put(&self, id: StreamId, frame: impl FnOnce(Cursor) -> Bytes) {
+        let mut inner = self.lock();
+        let Some(log) = inner.logs.get_mut(&id) else {
+            return;
+        };
+        let event = log.next;
+        log.next += 1;
+        let bytes = frame(Cursor { stream: id, event });
+        let length = bytes.len();
+        log.events.push_back((event, bytes));
+        log.waiting.notify_waiters();
+        inner.kept.push_back((id, event));
+        inner.bytes += length;
+        inner.trim(self.events_max, self.bytes_max);
+    }
+
+    /// Nothing more comes on a stream. What it said is kept.
+    pub(crate) fn end(&self, id: StreamId) {
+        let mut inner = self.lock();
+        if let Some(log) = inner.logs.get_mut(&id) {
+            log.is_ended = true;
+            log.waiting.notify_waiters();
+            if log.events.is_empty() {
+                inner.logs.remove(&id);
+            }
+        }
+    }
+
+    /// Reads a stream from its start.
+    pub(crate) fn read(self: &Arc<Self>, id: StreamId) -> Option<Stream> {
+        self.reader(id, 0)
+    }
+
+    /// Reads a stream on behind an event. `None`: no such stream, or the events behind it are gone.
+    pub(crate) fn resume(self: &Arc<Self>, cursor: Cursor) -> Option<Stream> {
+        self.reader(cursor.stream, cursor.event.checked_add(1)?)
+    }
+
+    fn reader(self: &Arc<Self>, id: StreamId, next: u64) -> Option<Stream> {
+        let mut inner = self.lock();
+        let log = inner.logs.get_mut(&id)?;
+        let oldest = log.events.front().map_or(log.next, |(event, _)| *event);
+        if next > log.next || next < oldest {
+            return None;
+        }
+        log.readers += 1;
+        // Whoever read before wakes up and finds that it was taken over.
+        log.waiting.notify_waiters();
+        let (reader, waiting) = (log.readers, Arc::clone(&log.waiting));
+        drop(inner);
+        Some(Stream {
+            streams: Arc::clone(self),
+            id,
+            next,
+            reader,
+            waiting,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Forgets the oldest events until the budget holds. The newest event stays whatever its size: it is on its way.
+    fn trim(&mut self, events_max: usize, bytes_max: usize) {
+        while self.kept.len() > 1 && (self.kept.len() > events_max || self.bytes > bytes_max) {
+            let Some((id, event)) = self.kept.pop_front() else {
+                return;
+            };
+            let Some(log) = self.logs.get_mut(&id) else {
+                continue;
+            };
+            if log.events.front().is_some_and(|(oldest, _)| *oldest == event)
+                && let Some((_, bytes)) = log.events.pop_front()
+            {
+                self.bytes = self.bytes.saturating_sub(bytes.len());
+            }
+            if log.events.is_empty() && log.is_ended {
+                self.logs.remove(&id);
+            }
+        }
+    }
+}
+
+impl Stream {
+    /// The next event, or the end. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Next {
+        let waiting = Arc::clone(&self.waiting);
+        loop {
+            let notified = waiting.notified();
+            tokio::pin!(notified);
+            // Registered before the look, so that what comes in between is not missed.
+            notified.as_mut().enable();
+            if let Some(next) = self.look() {
+                return next;
+            }
+            notified.await;
+        }
+    }
+
+    fn look(&mut self) -> Option<Next> {
+        let inner = self.streams.lock();
+        let Some(log) = inner.logs.get(&self.id) else {
+            return Some(Next::End);
+        };
+        if log.readers != self.reader {
+            return Some(Next::End);
+        }
+        let oldest = log.events.front().map_or(log.next, |(event, _)| *event);
+        if self.next < oldest {
+            // Events were forgotten before they were read; going on would leave a hole.
+            return Some(Next::End);
+        }
+        if self.next == log.next {
+            return log.is_ended.then_some(Next::End);
+        }
+        let at = usize::try_from(self.next - oldest).ok()?;
+        let bytes = log.events.get(at).map(|(_, bytes)| bytes.clone());
+        drop(inner);
+        self.next += 1;
+        bytes.map(Next::Event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn streams(events: usize, bytes: usize) -> Arc<Streams> {
+        Arc::new(Streams::new(&Limits {
+            replay_events_max: events,
+            replay_bytes_max: bytes,
+            ..Limits::default()
+        }))
+    }
+
+    async fn rest(mut stream: Stream) -> Vec<String> {
+        let mut data = Vec::new();
+        while let Next::Event(bytes) = stream.next().await {
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            data.push(
+                text.lines()
+                    .find_map(|line| line.strip_prefix("data: "))
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
+        }
+        data
+    }
+
+    fn cursor(stream: StreamId, event: u64) -> Cursor {
+        Cursor { stream, event }
+    }
+
+    #[tokio::test]
+    async fn hl_11_a_stream_is_resumed_behind_the_last_event_and_only_that_stream() {
+        let streams = streams(10, 10_000);
+        let (one, two) = (streams.open(), streams.open());
+        for text in ["a", "b", "c"] {
+            streams.push(one, text.as_bytes());
+            streams.push(two, b"other");
+        }
+        streams.end(one);
+        assert_eq!(rest(streams.resume(cursor(one, 0)).unwrap()).await, ["b", "c"]);
+        assert_eq!(rest(streams.resume(cursor(one, 2)).unwrap()).await, [""; 0]);
+        assert_eq!(rest(streams.read(one).unwrap()).await, ["a", "b", "c"]);
+        assert!(streams.resume(cursor(one, 3)).is_none());
+        assert!(streams.resume(cursor(StreamId(9), 0)).is_none());
+    }
+
+    #[tokio::test]
+    async fn hl_10_a_new_reader_takes_over_and_the_old_one_ends() {
+        let streams = streams(10, 10_000);
+        let id = streams.open();
+        let mut old = streams.read(id).unwrap();
+        streams.push(id, b"a");
+        assert!(matches!(old.next().await, Next::Event(_)));
+        let waiting = tokio::spawn(async move { old.next().await });
+        tokio::task::yield_now().await;
+        let new = streams.resume(cursor(id, 0)).unwrap();
+        assert_eq!(waiting.await.unwrap(), Next::End);
+        streams.push(id, b"b");
+        streams.end(id);
+        assert_eq!(rest(new).await, ["b"]);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_events_go_at_the_limit_and_a_hole_is_never_read_over() {
+        let streams = streams(3, 10_000);
+        let id = streams.open();
+        let mut slow = streams.read(id).unwrap();
+        for text in ["a", "b", "c"] {
+            streams.push(id, text.as_bytes());
+        }
+        assert!(
+            streams.resume(cursor(id, 0)).is_some(),
+            "at the limit everything is there"
+        );
+        let mut slow_again = streams.read(id).unwrap();
+        assert!(matches!(slow.next().await, Next::End), "taken over");
+        streams.push(id, b"d");
+        assert_eq!(slow_again.next().await, Next::End, "its next event is gone");
+        assert!(streams.read(id).is_none());
+        streams.end(id);
+        assert_eq!(
+            rest(streams.resume(cursor(id, 0)).unwrap()).await,
+            ["b", "c", "d"]
+        );
+    }
+
+    #[tokio::test]
+    async fn bytes_are_bounded_too_and_a_finished_stream_is_forgotten_whole() {
+        let streams = streams(100, 120);
+        let old = streams.open();
+        streams.push(old, &[b'x'; 60]);
+        streams.end(old);
+        let new = streams.open();
+        streams.push(new, &[b'y'; 60]);
+        assert!(streams.read(old).is_none());
+        let inner = streams.lock();
+        assert!(inner.bytes <= 120 && inner.logs.len() == 1, "{inner:?}");
+    }
+
+    #[tokio::test]
+    async fn an_event_larger_than_the_budget_still_reaches_its_reader() {
+        let streams = streams(2, 10);
+        let id = streams.open();
+        let stream = streams.read(id).unwrap();
+        streams.push(id, &[b'x'; 60]);
+        streams.end(id);
+        assert_eq!(rest(stream).await, ["x".repeat(60)]);
+    }
+
+    #[test]
+    fn a_cursor_is_read_back_and_nothing_else_is_one() {
+        let found = cursor(StreamId(2), 7);
+        assert_eq!(Cursor::parse(&found.to_string()), Some(found));
+        for text in [
+            "",
+            "2",
+            "-",
+            "2-",
+            "-7",
+            "a-7",
+            "2-7-1",
+            "+2-7",
+            "2-99999999999999999999",
+        ] {
+            assert_eq!(Cursor::parse(text), None, "{text}");
+        }
+    }
+}

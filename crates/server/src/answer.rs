@@ -1,0 +1,180 @@
+//! The answer to one request, in bytes of the reader's revision; with progress on the way, if it asked for it.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use gateway::{Asked, Flow, Gateway, Session, StreamId};
+use identity::Principal;
+use model::{Refusal, RefusalCode, Reply};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
+use wire::answer::{self, Said};
+use wire::{Ask, Failure, Id, Request, Revision, Token, sse};
+
+/// A call of a tool, taken out of its request.
+pub(crate) struct CallAsk {
+    pub(crate) id: Id,
+    pub(crate) progress: Option<Token>,
+    pub(crate) traceparent: Option<String>,
+    pub(crate) asked: Asked,
+}
+
+/// A request: answered at once, or a call that takes its time.
+pub(crate) enum Work {
+    Answered { status: u16, body: Option<Bytes> },
+    Call(CallAsk),
+}
+
+/// Answers what needs no waiting; a call is handed back.
+pub(crate) fn begin(gateway: &Gateway, principal: &Principal, revision: Revision, request: Request) -> Work {
+    let Request { id, ask, context } = request;
+    let said = match ask {
+        Ask::CallTool { name, arguments } => {
+            let wire::Context {
+                progress,
+                traceparent,
+                ..
+            } = context;
+            return Work::Call(CallAsk {
+                id,
+                progress,
+                traceparent,
+                asked: Asked { name, arguments },
+            });
+        }
+        Ask::Ping => Ok(Said::Pong),
+        Ask::Discover => Ok(Said::Discovered),
+        Ask::ListTools { cursor } => gateway.list(principal, cursor.as_deref()).map(Said::Tools),
+        // Only the opening of a conversation, and that was sorted out before.
+        Ask::Open(_) => Err(Failure::InvalidRequest(
+            "this conversation is already open".to_owned(),
+        )),
+    };
+    match said {
+        Ok(said) => Work::Answered {
+            status: 200,
+            body: Some(gateway.server().result(revision, &id, &said)),
+        },
+        Err(failure) => Work::Answered {
+            status: failure.status(revision),
+            body: answer::error(revision, Some(&id), &failure),
+        },
+    }
+}
+
+/// Carries a call out and gives its answer; `None` if it was cancelled, because then nobody waits for one (CAN-01).
+pub(crate) async fn call(
+    gateway: &Gateway,
+    principal: &Principal,
+    revision: Revision,
+    id: &Id,
+    asked: Asked,
+    flow: &Flow,
+) -> Option<Bytes> {
+    let name = asked.name.clone();
+    match gateway.call(principal, asked, flow).await {
+        Ok(released) => Some(
+            gateway
+                .server()
+                .result(revision, id, &Said::Called(released.into_reply())),
+        ),
+        Err(refusal) => refused(gateway, revision, id, &name, &refusal),
+    }
+}
+
+/// A refusal, as its reader can act on it: an unknown tool is an error of the protocol, all else a failed result that
+/// the model reads (TOOL-08).
+fn refused(gateway: &Gateway, revision: Revision, id: &Id, name: &str, refusal: &Refusal) -> Option<Bytes> {
+    match refusal.code() {
+        RefusalCode::Cancelled => None,
+        RefusalCode::UnknownTool | RefusalCode::Held => {
+            let shown: String = name.chars().take(64).collect();
+            answer::error(revision, Some(id), &Failure::UnknownTool(shown))
+        }
+        _ => {
+            let said = Said::Called(Reply::failure(refusal.for_agent()));
+            Some(gateway.server().result(revision, id, &said))
+        }
+    }
+}
+
+/// Where the progress of a call goes.
+pub(crate) enum Reports<'a> {
+    /// To a channel of messages; `true`: as events.
+    Channel(&'a mpsc::Sender<Bytes>, bool),
+    /// To a stream of a session.
+    Stream(&'a Session, StreamId),
+}
+
+impl Reports<'_> {
+    async fn report(&self, message: Bytes) {
+        match self {
+            // A reader that is gone has cancelled the call; there is nothing else to do about it.
+            Self::Channel(channel, true) => drop(channel.send(sse::event(None, &message)).await),
+            Self::Channel(channel, false) => drop(channel.send(message).await),
+            Self::Stream(session, stream) => session.push(*stream, &message),
+        }
+    }
+}
+
+/// Waits for `work` and reports progress meanwhile: a count that rises with each report (PROG-02).
+pub(crate) async fn with_progress<T>(
+    work: impl Future<Output = T>,
+    revision: Revision,
+    token: &Token,
+    interval: Duration,
+    reports: Reports<'_>,
+) -> T {
+    let began = Instant::now();
+    let mut ticks = tokio::time::interval_at(began + interval, interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tokio::pin!(work);
+    let mut count: u64 = 0;
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            _ = ticks.tick() => {
+                count += 1;
+                let text = format!("still running after {} s", began.elapsed().as_secs());
+                reports.report(answer::progress(revision, token, count, &text)).await;
+            }
+        }
+    }
+}
+
+/// A principal that several tasks look at.
+pub(crate) type Caller = Arc<Principal>;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn prog_02_progress_rises_and_stops_with_the_work() {
+        let token = Token::of(&json!("t")).unwrap();
+        let (channel, mut seen) = mpsc::channel(8);
+        let work = tokio::time::sleep(Duration::from_millis(350));
+        let reports = Reports::Channel(&channel, false);
+        with_progress(
+            work,
+            Revision::NEWEST_STATELESS,
+            &token,
+            Duration::from_millis(100),
+            reports,
+        )
+        .await;
+        drop(channel);
+        let mut counts = Vec::new();
+        while let Some(bytes) = seen.recv().await {
+            let message: Value = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!(message["params"]["progressToken"], "t");
+            counts.push(message["params"]["progress"].as_u64().unwrap());
+        }
+        assert_eq!(counts, [1, 2, 3]);
+    }
+}

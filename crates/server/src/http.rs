@@ -1,0 +1,276 @@
+//! The HTTP face: one endpoint for every revision, the metadata beside it, and the checks that come before all else.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::{any, get};
+use gateway::{Cursor, Gateway, Session};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use identity::Principal;
+use tokio_util::task::TaskTracker;
+use wire::header::{Field, Fields};
+
+use crate::door::Door;
+use crate::origin::{Neighbours, Stray};
+use crate::{events, post, refuse};
+
+/// What a [`Face`] is made of.
+#[derive(Debug)]
+pub struct FaceOptions {
+    /// The gateway behind it.
+    pub gateway: Arc<Gateway>,
+    /// How callers are known.
+    pub door: Door,
+    /// Which hosts it answers for.
+    pub neighbours: Neighbours,
+    /// The path of the endpoint, as `/mcp`.
+    pub path: String,
+}
+
+/// The HTTP face of a gateway. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Face(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) tasks: TaskTracker,
+    door: Door,
+    neighbours: Neighbours,
+    path: String,
+}
+
+/// Header fields, as the wire asks for them.
+pub(crate) struct HttpFields<'a>(pub(crate) &'a HeaderMap);
+
+impl Fields for HttpFields<'_> {
+    fn field(&self, name: &'static str) -> Field<'_> {
+        let mut values = self.0.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (None, _) => Field::Absent,
+            (Some(value), None) => Field::One(value.as_bytes()),
+            (Some(_), Some(_)) => Field::Many,
+        }
+    }
+}
+
+impl Face {
+    /// A face.
+    #[must_use]
+    pub fn new(options: FaceOptions) -> Self {
+        let FaceOptions {
+            gateway,
+            door,
+            neighbours,
+            path,
+        } = options;
+        Self(Arc::new(Inner {
+            gateway,
+            tasks: TaskTracker::new(),
+            door,
+            neighbours,
+            path,
+        }))
+    }
+
+    /// The gateway behind it.
+    #[must_use]
+    pub fn gateway(&self) -> &Arc<Gateway> {
+        &self.0.gateway
+    }
+
+    /// The routes.
+    pub(crate) fn router(&self) -> Router {
+        let metadata = "/.well-known/oauth-protected-resource";
+        Router::new()
+            .route(&self.0.path, any(endpoint))
+            // RFC 9728 section 3.1: the path goes behind the well-known part; the bare one is probed second.
+            .route(&format!("{metadata}{}", self.0.path), get(resource_metadata))
+            .route(metadata, get(resource_metadata))
+            .route("/healthz", get(async || "ok\n"))
+            .with_state(self.clone())
+    }
+}
+
+async fn resource_metadata(State(face): State<Face>, request: Request<Body>) -> Response {
+    let (parts, _) = request.into_parts();
+    if let Err(stray) = face.0.neighbours.check(&parts.headers, &parts.uri) {
+        return turned_away(stray);
+    }
+    let mut response = refuse::json(StatusCode::OK, face.0.door.metadata().into());
+    // Public, the same for everybody, and read by browsers of any origin.
+    response.headers_mut().insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=300"),
+    );
+    response
+        .headers_mut()
+        .insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    response
+}
+
+/// Everything on the endpoint, in the order of C1: `Host` and `Origin`, who it is, the verb.
+async fn endpoint(State(face): State<Face>, request: Request<Body>) -> Response {
+    let received = tokio::time::Instant::now();
+    let (parts, body) = request.into_parts();
+    if let Err(stray) = face.0.neighbours.check(&parts.headers, &parts.uri) {
+        return turned_away(stray);
+    }
+    let mut response = if parts.method == Method::OPTIONS {
+        preflight()
+    } else {
+        match identify(&face, &parts).await {
+            Err(response) => response,
+            Ok(principal) => match parts.method {
+                Method::POST => post::post(&face, Arc::new(principal), &parts, body, received).await,
+                Method::GET => listen(&face, &principal, &parts),
+                Method::DELETE => delete(&face, &principal, &parts),
+                _ => not_allowed("GET, POST, DELETE, OPTIONS"),
+            },
+        }
+    };
+    Neighbours::cors(&parts.headers, response.headers_mut());
+    response
+}
+
+async fn identify(face: &Face, parts: &Parts) -> Result<Principal, Response> {
+    let identified = match HttpFields(&parts.headers).field("authorization") {
+        Field::Absent => face.0.door.identify(None).await,
+        Field::One(value) => face.0.door.identify(Some(value)).await,
+        Field::Many => Err(identity::Unauthenticated::Malformed {
+            what: "one `Authorization` header",
+        }),
+    };
+    match identified {
+        Ok(principal) => Ok(principal),
+        Err(cause) => {
+            face.0.gateway.turn_away(&cause.for_operator(), "http").await;
+            Err(refuse::unauthenticated(&cause, &face.0.door.challenge(&cause)))
+        }
+    }
+}
+
+/// A session's own stream, or the rest of one that broke off (HL-08, HL-11).
+fn listen(face: &Face, principal: &Principal, parts: &Parts) -> Response {
+    let session = match session(face, principal, parts) {
+        Ok(session) => session,
+        Err(response) => return response,
+    };
+    if !post::accepts(&parts.headers, "text/event-stream") {
+        return refuse::plain(
+            StatusCode::NOT_ACCEPTABLE,
+            "a GET gives an event stream; accept `text/event-stream`",
+        );
+    }
+    let every = face.0.gateway.limits().keep_alive_interval;
+    match HttpFields(&parts.headers).field(wire::header::LAST_EVENT) {
+        Field::Absent => {
+            let Some(id) = session.listen() else {
+                return refuse::plain(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "this session has too many streams open",
+                );
+            };
+            if session.revision().primes_streams() {
+                session.prime(id, post::RETRY_MS);
+            }
+            match session.read(id) {
+                Some(stream) => events::listening(session, id, stream, every),
+                None => refuse::plain(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "the stream could not be opened",
+                ),
+            }
+        }
+        Field::One(value) => {
+            let cursor = std::str::from_utf8(value).ok().and_then(Cursor::parse);
+            match cursor.and_then(|cursor| session.resume(cursor)) {
+                Some(stream) => events::of_session(stream, session.ended().clone(), every),
+                None => refuse::plain(
+                    StatusCode::BAD_REQUEST,
+                    "the stream cannot be resumed from this `Last-Event-ID`; its events are gone",
+                ),
+            }
+        }
+        Field::Many => refuse::plain(StatusCode::BAD_REQUEST, "`Last-Event-ID` stands twice"),
+    }
+}
+
+/// Ends a session (HL-15).
+fn delete(face: &Face, principal: &Principal, parts: &Parts) -> Response {
+    match session(face, principal, parts) {
+        Err(response) => response,
+        Ok(session) => {
+            face.0.gateway.sessions().close(session.id().as_str(), principal);
+            refuse::empty(StatusCode::NO_CONTENT)
+        }
+    }
+}
+
+/// The session that a GET or DELETE names. In the stateless era these verbs do not exist (HM-01).
+fn session(face: &Face, principal: &Principal, parts: &Parts) -> Result<Arc<Session>, Response> {
+    let fields = HttpFields(&parts.headers);
+    let stateless = wire::http::is_stateless(fields.field(wire::header::PROTOCOL_VERSION));
+    match fields.field(wire::header::SESSION) {
+        _ if stateless => Err(not_allowed("POST, OPTIONS")),
+        Field::Absent => Err(not_allowed("POST, OPTIONS")),
+        Field::Many => Err(refuse::plain(
+            StatusCode::BAD_REQUEST,
+            "`Mcp-Session-Id` stands twice",
+        )),
+        Field::One(id) => find(face, principal, id).ok_or_else(lost),
+    }
+}
+
+/// The caller's session with this id.
+pub(crate) fn find(face: &Face, principal: &Principal, id: &[u8]) -> Option<Arc<Session>> {
+    let id = std::str::from_utf8(id).ok()?;
+    face.0.gateway.sessions().find(id.trim(), principal)
+}
+
+/// A session that is unknown, ended, or somebody else's: the three read the same (HL-14).
+pub(crate) fn lost() -> Response {
+    refuse::plain(
+        StatusCode::NOT_FOUND,
+        "there is no such session; start again with `initialize`",
+    )
+}
+
+fn not_allowed(allowed: &'static str) -> Response {
+    let mut response = refuse::plain(StatusCode::METHOD_NOT_ALLOWED, "this verb is not served here");
+    response
+        .headers_mut()
+        .insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+fn preflight() -> Response {
+    let mut response = refuse::empty(StatusCode::NO_CONTENT);
+    response.headers_mut().insert(
+        header::ALLOW,
+        HeaderValue::from_static("GET, POST, DELETE, OPTIONS"),
+    );
+    Neighbours::preflight(response.headers_mut());
+    response
+}
+
+fn turned_away(stray: Stray) -> Response {
+    match stray {
+        Stray::HostMissing => refuse::plain(
+            StatusCode::BAD_REQUEST,
+            "the header `Host` is missing, or stands twice",
+        ),
+        Stray::HostForeign => refuse::plain(
+            StatusCode::FORBIDDEN,
+            "this server does not answer for this `Host`; the operator can add it to `allowed_hosts`",
+        ),
+        Stray::OriginForeign => refuse::plain(
+            StatusCode::FORBIDDEN,
+            "pages of this `Origin` may not call; the operator can add it to `allowed_origins`",
+        ),
+    }
+}

@@ -1,0 +1,517 @@
+//! The way of a POST: read within limits, sorted by the wire, answered as JSON or as events.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::future::join_all;
+use gateway::{Flow, Session};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use wire::header::{Field, Fields as _};
+use wire::http::{Post, Sorted, sort};
+use wire::{Failure, Id, Inbound, Notice, Opening, Revision, answer, sse};
+
+use crate::answer::{CallAsk, Caller, Reports, Work, begin, call, with_progress};
+use crate::http::{Face, HttpFields, find, lost};
+use crate::{events, refuse};
+
+/// How long a client waits before it resumes a stream, in milliseconds (HL-06).
+pub(crate) const RETRY_MS: u64 = 1_000;
+
+/// What came with a request beside its body.
+struct Around {
+    received: Instant,
+    traceparent: Option<String>,
+    json: bool,
+    events: bool,
+}
+
+pub(crate) async fn post(
+    face: &Face,
+    principal: Caller,
+    parts: &Parts,
+    body: Body,
+    received: Instant,
+) -> Response {
+    if !is_json(&parts.headers) {
+        return refuse::plain(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "a message has `Content-Type: application/json`",
+        );
+    }
+    let around = Around {
+        received,
+        traceparent: traceparent(&parts.headers),
+        json: accepts(&parts.headers, "application/json"),
+        events: accepts(&parts.headers, "text/event-stream"),
+    };
+    if !around.json && !around.events {
+        let text = "accept `application/json` and `text/event-stream`";
+        return refuse::plain(StatusCode::NOT_ACCEPTABLE, text);
+    }
+    let body = match read(face, &parts.headers, body).await {
+        Ok(body) => body,
+        Err(response) => return response,
+    };
+    let limits = face.0.gateway.limits();
+    let fields = HttpFields(&parts.headers);
+    match sort(&fields, &body, limits) {
+        Err(reject) => refuse::reject(&reject),
+        Ok(Sorted::Stateless { revision, inbound }) => {
+            // HM-01: a session id is not looked at here, and none is given.
+            one(face, principal, None, revision, inbound, &around).await
+        }
+        Ok(Sorted::Opening { id, opening }) => match fields.field(wire::header::SESSION) {
+            Field::Absent => open(face, &principal, &id, &opening),
+            Field::One(session) if find(face, &principal, session).is_none() => lost(),
+            Field::One(_) | Field::Many => {
+                let text = "this session is already open; leave `Mcp-Session-Id` out to open another";
+                refuse::with_status(
+                    400,
+                    opening.revision,
+                    Some(&id),
+                    &Failure::InvalidRequest(text.to_owned()),
+                )
+            }
+        },
+        Ok(Sorted::InSession(pending)) => {
+            let session = match fields.field(wire::header::SESSION) {
+                Field::Absent => {
+                    let text = "the header `Mcp-Session-Id` is missing; start with `initialize`";
+                    let failure = Failure::InvalidRequest(text.to_owned());
+                    return refuse::with_status(400, Revision::NEWEST_WITH_SESSIONS, pending.id(), &failure);
+                }
+                Field::Many => {
+                    return refuse::plain(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` stands twice");
+                }
+                Field::One(session) => match find(face, &principal, session) {
+                    Some(session) => session,
+                    None => return lost(),
+                },
+            };
+            let revision = session.revision();
+            match pending.bind(revision, limits) {
+                Err(reject) => refuse::reject_in(revision, &reject),
+                Ok(Post::One(inbound)) => {
+                    one(face, principal, Some(session), revision, inbound, &around).await
+                }
+                Ok(Post::Batch(messages)) => batch(face, principal, &session, messages, &around).await,
+            }
+        }
+    }
+}
+
+/// Opens a session and answers `initialize` (HL-12).
+fn open(face: &Face, principal: &Caller, id: &Id, opening: &Opening) -> Response {
+    let gateway = &face.0.gateway;
+    match gateway.sessions().open(principal, opening) {
+        Err(full) => {
+            tracing::warn!(caller = %principal.caller().subject, %full, "no session was opened");
+            let failure =
+                Failure::Internal("no more sessions can be opened now; close one, or try again later");
+            refuse::with_status(503, opening.revision, Some(id), &failure)
+        }
+        Ok(session) => {
+            let said = answer::Said::Opened;
+            let mut response = refuse::json(
+                StatusCode::OK,
+                gateway.server().result(session.revision(), id, &said),
+            );
+            if let Ok(value) = HeaderValue::from_str(session.id().as_str()) {
+                response
+                    .headers_mut()
+                    .insert(HeaderName::from_static(wire::header::SESSION), value);
+            }
+            response
+        }
+    }
+}
+
+/// One message.
+async fn one(
+    face: &Face,
+    principal: Caller,
+    session: Option<Arc<Session>>,
+    revision: Revision,
+    inbound: Inbound,
+    around: &Around,
+) -> Response {
+    match inbound {
+        Inbound::Request(request) => match begin(&face.0.gateway, &principal, revision, *request) {
+            Work::Answered { status, body } => whole(status, body, around),
+            Work::Call(ask) => match session {
+                Some(session) => call_in_session(face, principal, session, ask, around).await,
+                None => call_alone(face, principal, revision, ask, around).await,
+            },
+        },
+        Inbound::Notice(notice) => {
+            noted(session.as_deref(), &notice);
+            refuse::empty(StatusCode::ACCEPTED)
+        }
+        // HL-03: accepted, and there is nothing that it answers.
+        Inbound::Response => refuse::empty(StatusCode::ACCEPTED),
+        Inbound::Refused { id, failure } => refuse::failure(revision, id.as_ref(), &failure),
+    }
+}
+
+fn noted(session: Option<&Session>, notice: &Notice) {
+    match notice {
+        Notice::Cancelled(cancel) => {
+            if let Some(session) = session {
+                session.running().cancel(&cancel.id);
+            }
+        }
+        Notice::Initialized | Notice::Other => {}
+    }
+}
+
+/// An answer that is there as a whole.
+fn whole(status: u16, body: Option<Bytes>, around: &Around) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    match body {
+        None => refuse::empty(status),
+        Some(body) if around.json || status != StatusCode::OK => refuse::json(status, body),
+        // The client takes events only: one event, and the end.
+        Some(body) => {
+            let mut response = events::nothing();
+            *response.body_mut() = Body::from(sse::event(None, &body));
+            response
+        }
+    }
+}
+
+/// A call of the stateless era: it lives as long as its connection (HM-09).
+async fn call_alone(
+    face: &Face,
+    principal: Caller,
+    revision: Revision,
+    ask: CallAsk,
+    around: &Around,
+) -> Response {
+    let cancel = CancellationToken::new();
+    let guard = cancel.clone().drop_guard();
+    let CallAsk {
+        id,
+        progress,
+        traceparent,
+        asked,
+    } = ask;
+    let flow = around.flow(traceparent, cancel);
+    let gateway = Arc::clone(&face.0.gateway);
+    if around.json && progress.is_none() {
+        let work = async move { call(&gateway, &principal, revision, &id, asked, &flow).await };
+        // In a task of its own, so that a connection that closes cancels the call in order instead of dropping it.
+        let answered = face.0.tasks.spawn(work).await;
+        drop(guard.disarm());
+        return match answered {
+            Ok(Some(body)) => refuse::json(StatusCode::OK, body),
+            Ok(None) => events::nothing(),
+            Err(error) => broken(revision, &error),
+        };
+    }
+    let (sender, response) = events::of_request(guard, gateway.limits().keep_alive_interval);
+    face.0.tasks.spawn(async move {
+        let interval = gateway.limits().progress_interval;
+        let work = call(&gateway, &principal, revision, &id, asked, &flow);
+        let answered = match &progress {
+            None => work.await,
+            Some(token) => {
+                with_progress(work, revision, token, interval, Reports::Channel(&sender, true)).await
+            }
+        };
+        if let Some(body) = answered {
+            let _ = sender.send(sse::event(None, &body)).await;
+        }
+    });
+    response
+}
+
+/// A call in a session: it outlives its connection, and its events can be had again (HL-05 to HL-07).
+async fn call_in_session(
+    face: &Face,
+    principal: Caller,
+    session: Arc<Session>,
+    ask: CallAsk,
+    around: &Around,
+) -> Response {
+    let revision = session.revision();
+    let CallAsk {
+        id,
+        progress,
+        traceparent,
+        asked,
+    } = ask;
+    let Some(running) = session.running().start(&id) else {
+        let failure = Failure::InvalidRequest("a request with this id is still running".to_owned());
+        return refuse::failure(revision, Some(&id), &failure);
+    };
+    let flow = around.flow(traceparent, running.cancel().clone());
+    let gateway = Arc::clone(&face.0.gateway);
+    if around.json && progress.is_none() {
+        let work = async move {
+            let _running = running;
+            call(&gateway, &principal, revision, &id, asked, &flow).await
+        };
+        return match face.0.tasks.spawn(work).await {
+            Ok(Some(body)) => refuse::json(StatusCode::OK, body),
+            // CAN-01: a cancelled request is not answered; the stream that would have held the answer ends.
+            Ok(None) => events::nothing(),
+            Err(error) => broken(revision, &error),
+        };
+    }
+    let stream = session.answer_stream();
+    if revision.primes_streams() {
+        session.prime(stream, RETRY_MS);
+    }
+    let every = gateway.limits().keep_alive_interval;
+    let reading = session.read(stream);
+    let ended = session.ended().clone();
+    face.0.tasks.spawn(async move {
+        let _running = running;
+        let interval = gateway.limits().progress_interval;
+        let work = call(&gateway, &principal, revision, &id, asked, &flow);
+        let answered = match &progress {
+            None => work.await,
+            Some(token) => {
+                with_progress(work, revision, token, interval, Reports::Stream(&session, stream)).await
+            }
+        };
+        if let Some(body) = answered {
+            session.push(stream, &body);
+        }
+        session.end_stream(stream);
+    });
+    match reading {
+        Some(reading) => events::of_session(reading, ended, every),
+        None => refuse::plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the stream could not be opened",
+        ),
+    }
+}
+
+/// A batch: every request runs, and all answers come as one array (BASE-09).
+async fn batch(
+    face: &Face,
+    principal: Caller,
+    session: &Arc<Session>,
+    messages: Vec<Inbound>,
+    around: &Around,
+) -> Response {
+    let work = messages
+        .into_iter()
+        .map(|message| element(face, Arc::clone(&principal), session, message, around));
+    let answers: Vec<Bytes> = join_all(work).await.into_iter().flatten().collect();
+    if answers.is_empty() {
+        return refuse::empty(StatusCode::ACCEPTED);
+    }
+    whole(200, Some(answer::batch(&answers)), around)
+}
+
+/// The answer to one element of a batch, if it gets one.
+async fn element(
+    face: &Face,
+    principal: Caller,
+    session: &Arc<Session>,
+    message: Inbound,
+    around: &Around,
+) -> Option<Bytes> {
+    let revision = session.revision();
+    match message {
+        Inbound::Notice(notice) => {
+            noted(Some(session), &notice);
+            None
+        }
+        Inbound::Response => None,
+        Inbound::Refused { id, failure } => answer::error(revision, id.as_ref(), &failure),
+        Inbound::Request(request) => match begin(&face.0.gateway, &principal, revision, *request) {
+            Work::Answered { body, .. } => body,
+            Work::Call(CallAsk {
+                id,
+                asked,
+                traceparent,
+                ..
+            }) => {
+                let Some(running) = session.running().start(&id) else {
+                    let failure =
+                        Failure::InvalidRequest("a request with this id is still running".to_owned());
+                    return answer::error(revision, Some(&id), &failure);
+                };
+                let flow = around.flow(traceparent, running.cancel().clone());
+                let gateway = Arc::clone(&face.0.gateway);
+                let work = async move {
+                    let _running = running;
+                    call(&gateway, &principal, revision, &id, asked, &flow).await
+                };
+                match face.0.tasks.spawn(work).await {
+                    Ok(answered) => answered,
+                    Err(error) => {
+                        tracing::error!(%error, "a call's task did not end well");
+                        None
+                    }
+                }
+            }
+        },
+    }
+}
+
+fn broken(revision: Revision, error: &tokio::task::JoinError) -> Response {
+    tracing::error!(%error, "a call's task did not end well");
+    refuse::with_status(
+        500,
+        revision,
+        None,
+        &Failure::Internal("the call could not be completed"),
+    )
+}
+
+impl Around {
+    /// What goes with a call. The trace in its body, if there is one, is the call's own; the header's is the request's.
+    fn flow(&self, own: Option<String>, cancel: CancellationToken) -> Flow {
+        let traceparent = own.or_else(|| self.traceparent.clone());
+        Flow {
+            transport: "http",
+            received: self.received,
+            traceparent,
+            cancel,
+        }
+    }
+}
+
+// === reading ===
+
+async fn read(face: &Face, headers: &HeaderMap, body: Body) -> Result<Bytes, Response> {
+    let limits = face.0.gateway.limits();
+    let too_large = || {
+        refuse::plain(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the message is larger than `body_bytes_max`",
+        )
+    };
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok())
+        .and_then(|length| usize::try_from(length).ok());
+    if announced.is_some_and(|length| length > limits.body_bytes_max) {
+        return Err(too_large());
+    }
+    let reading = Limited::new(body, limits.body_bytes_max).collect();
+    match tokio::time::timeout(limits.body_timeout, reading).await {
+        Err(_) => Err(refuse::plain(
+            StatusCode::REQUEST_TIMEOUT,
+            "the message did not come in time",
+        )),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a message broke off");
+            Err(refuse::plain(StatusCode::BAD_REQUEST, "the message broke off"))
+        }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return false;
+    };
+    let media = value
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default();
+    media.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// Whether a client takes a media type. One that says nothing takes everything (RFC 9110 section 12.5.1).
+pub(crate) fn accepts(headers: &HeaderMap, media: &str) -> bool {
+    let mut said = false;
+    for value in headers.get_all(header::ACCEPT) {
+        said = true;
+        for range in value.to_str().unwrap_or_default().split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let range = parts.next().unwrap_or_default();
+            let refused = parts.any(|parameter| {
+                parameter
+                    .strip_prefix("q=")
+                    .is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0))
+            });
+            let family = media.split('/').next().unwrap_or_default();
+            let fits = range.eq_ignore_ascii_case(media)
+                || range == "*/*"
+                || range
+                    .strip_suffix("/*")
+                    .is_some_and(|range| range.eq_ignore_ascii_case(family));
+            if fits && !refused {
+                return true;
+            }
+        }
+    }
+    !said
+}
+
+/// The trace that a request belongs to, from its header; one in the body is for the wire.
+fn traceparent(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all("traceparent").iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => value
+            .to_str()
+            .ok()
+            .filter(|text| wire::is_traceparent(text))
+            .map(str::to_owned),
+        (Some(_) | None, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_accepts_is_read_as_http_says() {
+        let accepts = |accept: &[&str], media: &str| {
+            let mut headers = HeaderMap::new();
+            for value in accept {
+                headers.append(header::ACCEPT, HeaderValue::from_str(value).unwrap());
+            }
+            accepts(&headers, media)
+        };
+        for accept in [
+            &["application/json, text/event-stream"][..],
+            &["application/json", "text/event-stream"],
+            &["*/*"],
+            &["text/event-stream;q=0.5, application/*"],
+            &[],
+        ] {
+            assert!(
+                accepts(accept, "application/json") && accepts(accept, "text/event-stream")
+                    || accept.len() == 1,
+                "{accept:?}"
+            );
+        }
+        assert!(accepts(&["application/*"], "application/json"));
+        assert!(!accepts(&["application/*"], "text/event-stream"));
+        assert!(!accepts(&["text/html"], "application/json"));
+        assert!(!accepts(&["application/json;q=0"], "application/json"));
+    }
+
+    #[test]
+    fn a_message_is_json_by_its_type_and_nothing_else() {
+        let is_json = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::CONTENT_TYPE, HeaderValue::from_str(value).unwrap());
+            }
+            is_json(&headers)
+        };
+        assert!(is_json(&["application/json"]) && is_json(&["Application/JSON; charset=utf-8"]));
+        assert!(!is_json(&[]) && !is_json(&["text/plain"]) && !is_json(&["application/json", "text/plain"]));
+        assert!(!is_json(&["application/x-www-form-urlencoded"]));
+    }
+}

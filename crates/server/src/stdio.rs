@@ -1,0 +1,342 @@
+//! The stdio face: one message a line, both eras on one pipe, one writer.
+//!
+//! The caller is whoever the operator's configuration says: whoever can start the process has its rights anyway
+//! (STDIO-09). Nothing but messages is written to the output; logs go elsewhere (STDIO-02).
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use gateway::{Flow, Gateway, Running};
+use identity::Principal;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use wire::stdio::{Line, sort};
+use wire::{Failure, Inbound, Notice, Revision, answer};
+
+use crate::answer::{CallAsk, Reports, Work, begin, call, with_progress};
+
+/// How many messages wait for a slow reader before the work waits for him.
+const WAITING_MESSAGES: usize = 256;
+
+/// Why the conversation ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum StdioFault {
+    /// The input cannot be read.
+    #[error("cannot read from standard input: {0}")]
+    Read(std::io::Error),
+    /// The output cannot be written.
+    #[error("cannot write to standard output: {0}")]
+    Write(std::io::Error),
+}
+
+/// Serves one conversation, until the input ends or `shutdown`.
+///
+/// At the end of the input running calls may end and are answered, within `drain_timeout` (STDIO-04).
+///
+/// # Errors
+/// [`StdioFault`].
+pub async fn stdio(
+    gateway: Arc<Gateway>,
+    principal: Arc<Principal>,
+    input: impl AsyncRead + Unpin,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+    shutdown: CancellationToken,
+) -> Result<(), StdioFault> {
+    let (out, waiting) = mpsc::channel(WAITING_MESSAGES);
+    let writer = tokio::spawn(write(output, waiting));
+    let tasks = TaskTracker::new();
+    let limits = gateway.limits();
+    let places = limits
+        .calls_per_caller_max
+        .saturating_add(WAITING_MESSAGES)
+        .min(Semaphore::MAX_PERMITS);
+    let pipe = Pipe {
+        gateway: Arc::clone(&gateway),
+        principal,
+        out,
+        running: Running::default(),
+        tasks: tasks.clone(),
+        places: Arc::new(Semaphore::new(places)),
+    };
+    let read = pipe.read(input, &shutdown).await;
+    if shutdown.is_cancelled() {
+        gateway.drain();
+    }
+    tasks.close();
+    // What was asked before the end is still answered: the other side may only have closed its half.
+    if tokio::time::timeout(limits.drain_timeout, tasks.wait())
+        .await
+        .is_err()
+    {
+        pipe.running.cancel_all();
+        tasks.wait().await;
+    }
+    drop(pipe);
+    // Every sender is gone, so the writer ends when it has written what waits.
+    match writer.await {
+        Ok(Ok(())) => read,
+        Ok(Err(error)) => Err(StdioFault::Write(error)),
+        Err(error) => Err(StdioFault::Write(std::io::Error::other(error))),
+    }
+}
+
+/// Writes messages in the order in which they come, each on its line (STDIO-01).
+async fn write(
+    mut output: impl AsyncWrite + Unpin,
+    mut waiting: mpsc::Receiver<Bytes>,
+) -> Result<(), std::io::Error> {
+    let mut buffer = BytesMut::new();
+    while let Some(message) = waiting.recv().await {
+        buffer.clear();
+        push(&mut buffer, &message);
+        // Whatever else waits goes out in the same write.
+        while buffer.len() < (256 << 10)
+            && let Ok(message) = waiting.try_recv()
+        {
+            push(&mut buffer, &message);
+        }
+        output.write_all(&buffer).await?;
+        output.flush().await?;
+    }
+    Ok(())
+}
+
+fn push(buffer: &mut BytesMut, message: &[u8]) {
+    buffer.extend_from_slice(message);
+    buffer.extend_from_slice(b"\n");
+}
+
+#[derive(Clone)]
+struct Pipe {
+    gateway: Arc<Gateway>,
+    principal: Arc<Principal>,
+    out: mpsc::Sender<Bytes>,
+    running: Running,
+    tasks: TaskTracker,
+    /// Bounds the tasks of this pipe: running calls, and answers that wait for a slow reader. When none is left, no
+    /// further line is read.
+    places: Arc<Semaphore>,
+}
+
+impl Pipe {
+    async fn read(
+        &self,
+        input: impl AsyncRead + Unpin,
+        shutdown: &CancellationToken,
+    ) -> Result<(), StdioFault> {
+        let limits = self.gateway.limits();
+        let mut input = BufReader::with_capacity(64 << 10, input);
+        let mut session: Option<Revision> = None;
+        loop {
+            let line = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return Ok(()),
+                line = next_line(&mut input, limits.body_bytes_max) => line.map_err(StdioFault::Read)?,
+            };
+            let line = match line {
+                Read::End => return Ok(()),
+                Read::Line(line) => line,
+                Read::TooLong => {
+                    let revision = session.unwrap_or(Revision::NEWEST_STATELESS);
+                    let text = format!("a message has at most {} bytes", limits.body_bytes_max);
+                    self.say(answer::error(revision, None, &Failure::InvalidRequest(text)))
+                        .await;
+                    continue;
+                }
+            };
+            // A lenient reader of lines: an empty one says nothing.
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            match sort(&line, session, limits) {
+                Line::Opening { id, opening } => {
+                    session = Some(opening.revision);
+                    let said = answer::Said::Opened;
+                    self.say(Some(self.gateway.server().result(opening.revision, &id, &said)))
+                        .await;
+                }
+                Line::One { revision, inbound } => self.one(revision, inbound).await,
+                Line::Batch { revision, messages } => self.batch(revision, messages).await,
+            }
+        }
+    }
+
+    /// Serves one message. What is answered at once is answered in the order of the input; calls answer when they end.
+    async fn one(&self, revision: Revision, inbound: Inbound) {
+        match inbound {
+            Inbound::Request(request) => match begin(&self.gateway, &self.principal, revision, *request) {
+                Work::Answered { body, .. } => self.say(body).await,
+                Work::Call(ask) => {
+                    let (pipe, place) = (self.clone(), self.place().await);
+                    self.tasks.spawn(async move {
+                        let _place = place;
+                        let answered = pipe.call(revision, ask).await;
+                        pipe.say(answered).await;
+                    });
+                }
+            },
+            Inbound::Notice(notice) => self.noted(&notice),
+            Inbound::Response => {}
+            Inbound::Refused { id, failure } => {
+                self.say(answer::error(revision, id.as_ref(), &failure)).await
+            }
+        }
+    }
+
+    /// Serves a batch in a task of its own; its answers come together (BASE-09).
+    async fn batch(&self, revision: Revision, messages: Vec<Inbound>) {
+        let (pipe, place) = (self.clone(), self.place().await);
+        self.tasks.spawn(async move {
+            let _place = place;
+            let work = messages
+                .into_iter()
+                .map(|message| pipe.element(revision, message));
+            let answers: Vec<Bytes> = futures_util::future::join_all(work)
+                .await
+                .into_iter()
+                .flatten()
+                .collect();
+            if !answers.is_empty() {
+                pipe.say(Some(answer::batch(&answers))).await;
+            }
+        });
+    }
+
+    async fn element(&self, revision: Revision, message: Inbound) -> Option<Bytes> {
+        match message {
+            Inbound::Request(request) => match begin(&self.gateway, &self.principal, revision, *request) {
+                Work::Answered { body, .. } => body,
+                Work::Call(ask) => self.call(revision, ask).await,
+            },
+            Inbound::Notice(notice) => {
+                self.noted(&notice);
+                None
+            }
+            Inbound::Response => None,
+            Inbound::Refused { id, failure } => answer::error(revision, id.as_ref(), &failure),
+        }
+    }
+
+    async fn call(&self, revision: Revision, ask: CallAsk) -> Option<Bytes> {
+        let CallAsk {
+            id,
+            progress,
+            traceparent,
+            asked,
+        } = ask;
+        let Some(running) = self.running.start(&id) else {
+            let failure = Failure::InvalidRequest("a request with this id is still running".to_owned());
+            return answer::error(revision, Some(&id), &failure);
+        };
+        let flow = Flow {
+            transport: "stdio",
+            received: Instant::now(),
+            traceparent,
+            cancel: running.cancel().clone(),
+        };
+        let work = call(&self.gateway, &self.principal, revision, &id, asked, &flow);
+        match &progress {
+            None => work.await,
+            Some(token) => {
+                let interval = self.gateway.limits().progress_interval;
+                with_progress(
+                    work,
+                    revision,
+                    token,
+                    interval,
+                    Reports::Channel(&self.out, false),
+                )
+                .await
+            }
+        }
+    }
+
+    /// A place for a task; `None` only if the pipe is gone.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).acquire_owned().await.ok()
+    }
+
+    fn noted(&self, notice: &Notice) {
+        match notice {
+            Notice::Cancelled(cancel) => self.running.cancel(&cancel.id),
+            Notice::Initialized | Notice::Other => {}
+        }
+    }
+
+    /// Hands a message to the writer. If it is gone, so is the client.
+    async fn say(&self, message: Option<Bytes>) {
+        if let Some(message) = message {
+            let _ = self.out.send(message).await;
+        }
+    }
+}
+
+enum Read {
+    Line(BytesMut),
+    TooLong,
+    End,
+}
+
+/// The next line without its end. One that is too long is read over to its end and never held.
+async fn next_line(input: &mut (impl AsyncBufRead + Unpin), max: usize) -> Result<Read, std::io::Error> {
+    let mut line = BytesMut::new();
+    let mut too_long = false;
+    loop {
+        let chunk = input.fill_buf().await?;
+        if chunk.is_empty() {
+            return Ok(if too_long {
+                Read::TooLong
+            } else if line.is_empty() {
+                Read::End
+            } else {
+                Read::Line(line)
+            });
+        }
+        let (part, ends) = match chunk.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (chunk.get(..at).unwrap_or_default(), true),
+            None => (chunk, false),
+        };
+        if too_long || line.len() + part.len() > max {
+            too_long = true;
+            line = BytesMut::new();
+        } else {
+            line.extend_from_slice(part);
+        }
+        let read = part.len() + usize::from(ends);
+        input.consume(read);
+        if ends {
+            return Ok(if too_long { Read::TooLong } else { Read::Line(line) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(text: &[u8], max: usize) -> Vec<String> {
+        // A tiny buffer, so that lines come in pieces.
+        let mut input = BufReader::with_capacity(3, text);
+        let mut found = Vec::new();
+        loop {
+            match next_line(&mut input, max).await.unwrap() {
+                Read::End => return found,
+                Read::TooLong => found.push("too long".to_owned()),
+                Read::Line(line) => found.push(String::from_utf8(line.to_vec()).unwrap()),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn stdio_01_a_line_is_read_at_the_limit_and_not_one_byte_past_it() {
+        assert_eq!(
+            lines(b"12345\n123456\n1\n\n12", 5).await,
+            ["12345", "too long", "1", "", "12"]
+        );
+        assert_eq!(lines(b"123456", 5).await, ["too long"]);
+        assert_eq!(lines(b"", 5).await, [""; 0]);
+    }
+}

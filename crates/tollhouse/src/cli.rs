@@ -1,0 +1,283 @@
+//! The command line, as it is written. What it means is in `command`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+
+/// The gate between AI agents and the systems they act on.
+///
+/// Agents see one MCP server. Behind it every call is identified, matched to a tool that a person reviewed, checked,
+/// authorised by rules, recorded, and only then let through.
+#[derive(Debug, Parser)]
+#[command(name = "tollhouse", version, about, long_about, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 done, 1 the answer is no, 2 wrong command line, 65 unsound ledger, 66 missing \
+                        input, 69 unavailable, 70 defect, 78 faults in the configuration.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Where the configuration is.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ConfigPath {
+    /// The configuration file.
+    #[arg(short, long, value_name = "FILE", default_value = "tollhouse.toml", env = "TOLLHOUSE_CONFIG", value_hint = ValueHint::FilePath)]
+    pub(crate) config: PathBuf,
+}
+
+/// Whether the result is for a program.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Format {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the worked example: a synthetic invoice service, the gate in front of it, three callers
+    Demo(Demo),
+    /// Serve agents, over HTTP or on standard input and output
+    Serve(Serve),
+    /// Find every fault of the configuration, then see whether each upstream can be reached
+    Check(Check),
+    /// Show each step of a call and the request that would be sent; send nothing
+    Explain(CallArgs),
+    /// List the tools, or those that a caller may use
+    Tools(Tools),
+    /// Call a tool as a caller of the configuration
+    Call(CallArgs),
+    /// Read, export and verify the ledger
+    #[command(subcommand)]
+    Audit(Audit),
+    /// Add, list and revoke API keys
+    #[command(subcommand)]
+    Keys(Keys),
+    /// Print the JSON Schema of the configuration, or the Cedar schema of the policies
+    Schema(Schema),
+    /// Write a first configuration and policy folder
+    Init(Init),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Write the manual pages
+    Man {
+        /// The folder to write them to.
+        #[arg(value_name = "FOLDER", default_value = "man", value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Run the allowed and the denied cases against it, print each decision, and stop.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Where to listen for agents.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7300")]
+    pub(crate) listen: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// Serve one client on standard input and output, as the caller that `stdio.caller` names.
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) stdio: bool,
+    /// Listen here instead of at the configured address.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// Connect to nothing.
+    #[arg(long)]
+    pub(crate) offline: bool,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// The caller, by its name in the configuration.
+    #[arg(long = "as", value_name = "CALLER")]
+    pub(crate) caller: String,
+    /// The public name of the tool.
+    pub(crate) tool: String,
+    /// The arguments, as a JSON object; `-` reads them from standard input.
+    #[arg(default_value = "{}", value_name = "ARGUMENTS")]
+    pub(crate) arguments: String,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tools {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// Only what this caller may use, as its client would see it.
+    #[arg(long = "as", value_name = "CALLER")]
+    pub(crate) caller: Option<String>,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// Show the newest entries, and follow what comes
+    Tail(Tail),
+    /// Show every entry of one call
+    Show(Show),
+    /// Check an export: chain, gaps, signatures, calls without an outcome. Needs nothing but the export
+    Verify(Verify),
+    /// Write the whole ledger as JSON Lines
+    Export(Export),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tail {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// How many entries.
+    #[arg(short = 'n', long, default_value_t = 20, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) lines: u32,
+    /// Go on with what is written from now on, until interrupted.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// The id of the call, as entries and logs show it.
+    pub(crate) call: String,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The export; `-` reads standard input. Without it, the ledger of the configuration is exported and checked.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// The public key that every checkpoint must be signed with, as `audit export` prints it.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// The export is a part of a ledger: what stands outside it is no fault.
+    #[arg(long)]
+    pub(crate) partial: bool,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// Where to write; without it, standard output.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Entries of this time or later, as 2026-11-30T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<jiff::Timestamp>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Keys {
+    /// Make a key for a caller; it is shown once
+    Add(KeysAdd),
+    /// List keys, without their secrets
+    List(KeysList),
+    /// End a key; running servers take notice within `keys_refresh_interval`
+    Revoke(KeysRevoke),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysAdd {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// The caller that the key stands for, by its name in the configuration.
+    pub(crate) caller: String,
+    /// When it ends by itself: a time as 2027-01-31T00:00:00Z, or a duration as 90d, 12h.
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) expires: Option<String>,
+    /// A note for people, as where it is used.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysList {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysRevoke {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// The id of the key.
+    pub(crate) id: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// The schema that the policies of the configuration are checked against, in Cedar's own notation.
+    #[arg(long)]
+    pub(crate) policy: bool,
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// The folder to write to. Nothing that is there is overwritten.
+    #[arg(value_name = "FOLDER", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+}
+
+/// Reads the command line; a wrong one is explained, and the process ends with 2.
+pub(crate) fn parse() -> Cli {
+    Cli::parse()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed_and_every_part_of_it_is_explained() {
+        fn explained(command: &clap::Command) {
+            for part in command.get_subcommands() {
+                assert!(part.get_about().is_some(), "{}", part.get_name());
+                for argument in part.get_arguments() {
+                    assert!(argument.get_help().is_some(), "{} {}", part.get_name(), argument.get_id());
+                }
+                explained(part);
+            }
+        }
+        Cli::command().debug_assert();
+        explained(&Cli::command());
+    }
+}

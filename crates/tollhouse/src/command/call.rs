@@ -1,0 +1,60 @@
+//! `tollhouse call`: one call as a caller of the configuration, on the same road as any agent's.
+
+use gateway::Flow;
+use model::Content;
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::serve::Open;
+use crate::cli::CallArgs;
+use crate::failure::Failure;
+use crate::{log, print};
+
+pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
+    log::start_quiet();
+    let reviewed = super::review(&args.path)?;
+    let principal = super::principal(&reviewed.settings, &args.caller)?;
+    let asked = super::asked(&reviewed.settings, &args)?;
+    let open = Open::new(reviewed, "call").await?;
+    let cancel = CancellationToken::new();
+    super::serve::spawn_signals(cancel.clone());
+    let flow = Flow { transport: "terminal", received: Instant::now(), traceparent: None, cancel };
+    let answered = open.gateway.call(&principal, asked, &flow).await;
+    let closed = open.close().await;
+    let failed = match &answered {
+        Ok(released) => {
+            let reply = released.reply();
+            if args.format.json {
+                let content: Vec<_> = reply
+                    .content
+                    .iter()
+                    .map(|content| match content {
+                        Content::Text(text) => json!({ "type": "text", "text": text }),
+                    })
+                    .collect();
+                print::json(&json!({
+                    "content": content,
+                    "structuredContent": reply.structured,
+                    "isError": reply.is_error,
+                }));
+            } else {
+                for Content::Text(text) in &reply.content {
+                    anstream::println!("{text}");
+                }
+            }
+            reply.is_error
+        }
+        Err(refusal) => {
+            if args.format.json {
+                print::json(&json!({ "refusal": refusal.code(), "for_agent": refusal.for_agent() }));
+            } else {
+                anstream::eprintln!("refused ({}): {}", refusal.code(), refusal.for_operator());
+                anstream::eprintln!("an agent reads: {}", refusal.for_agent());
+            }
+            true
+        }
+    };
+    closed?;
+    if failed { Err(Failure::No) } else { Ok(()) }
+}

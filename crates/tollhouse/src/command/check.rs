@@ -1,0 +1,153 @@
+//! `tollhouse check`: every fault of what was written, then whether what it names can be reached.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use config::{KeySetSetting, UpstreamSettings};
+use egress::{Client, ClientOptions, Destination, Network};
+use http::{Method, Request};
+use http_body_util::Full;
+use model::Limits;
+use serde::Serialize;
+use server::KeySetKeeper;
+use tokio::time::Instant;
+
+use crate::cli::Check;
+use crate::failure::Failure;
+use crate::problem::{Problem, report};
+use crate::{house, log, print};
+
+/// How long one probe may take.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Serialize)]
+struct Outcome {
+    ok: bool,
+    tools: usize,
+    held: usize,
+    rules_version: Option<String>,
+    probes: Vec<Probe>,
+    warnings: Vec<Problem>,
+    problems: Vec<Problem>,
+}
+
+/// What a probe of something outside found.
+#[derive(Debug, Serialize)]
+struct Probe {
+    what: String,
+    reached: bool,
+    detail: String,
+}
+
+pub(crate) async fn check(args: Check) -> Result<(), Failure> {
+    log::start_quiet();
+    let reviewed = match super::review(&args.path) {
+        Ok(reviewed) => reviewed,
+        Err(Failure::Problems(problems)) if args.format.json => {
+            print::json(&Outcome {
+                ok: false,
+                tools: 0,
+                held: 0,
+                rules_version: None,
+                probes: Vec::new(),
+                warnings: Vec::new(),
+                problems,
+            });
+            return Err(Failure::Faulty);
+        }
+        Err(failure) => return Err(failure),
+    };
+    let mut outcome = Outcome {
+        ok: true,
+        tools: reviewed.catalog.tools().len(),
+        held: reviewed.catalog.held(),
+        rules_version: Some(reviewed.policy.version().to_string()),
+        probes: Vec::new(),
+        warnings: reviewed.warnings.clone(),
+        problems: Vec::new(),
+    };
+    // Whatever a gateway compiles of its tools is compiled, so that `serve` finds nothing that was not told here.
+    let sources = if args.offline { Ok(gateway::Sources::default()) } else { house::sources(&reviewed.settings).await };
+    let keeper = house::key_sets(&reviewed.settings);
+    match keeper {
+        Ok(keeper) if !args.offline => probe_issuers(&reviewed.settings, &keeper, &mut outcome.probes).await,
+        Ok(_) => {}
+        Err(Failure::Problems(problems)) => outcome.problems.extend(problems),
+        Err(failure) => return Err(failure),
+    }
+    if !args.offline {
+        for upstream in &reviewed.settings.upstreams {
+            outcome.probes.push(probe(upstream, &reviewed.settings.limits).await);
+        }
+    }
+    match sources {
+        Err(problems) => outcome.problems.extend(problems),
+        Ok(sources) if !args.offline => {
+            let ledger = house::paper_ledger(&reviewed.settings).await?;
+            if let Err(Failure::Problems(problems)) = house::gateway(reviewed, ledger, sources) {
+                outcome.problems.extend(problems);
+            }
+        }
+        Ok(_) => {}
+    }
+    outcome.ok = outcome.problems.is_empty() && outcome.probes.iter().all(|probe| probe.reached);
+    say(outcome, args.format.json)
+}
+
+fn say(outcome: Outcome, json: bool) -> Result<(), Failure> {
+    if json {
+        print::json(&outcome);
+    } else {
+        for warning in &outcome.warnings {
+            anstream::eprintln!("warning: {warning}");
+        }
+        for probe in &outcome.probes {
+            let word = if probe.reached { "reached" } else { "NOT reached" };
+            anstream::println!("{}: {word}, {}", probe.what, probe.detail);
+        }
+        if outcome.problems.is_empty() {
+            anstream::println!("{} tools are enabled, {} operations are held", outcome.tools, outcome.held);
+        } else {
+            report(&outcome.problems);
+        }
+    }
+    match (outcome.problems.is_empty(), outcome.ok) {
+        (false, _) => Err(Failure::Faulty),
+        (true, false) => Err(Failure::Unavailable("something that the configuration names cannot be reached".to_owned())),
+        (true, true) => Ok(()),
+    }
+}
+
+/// Asks an upstream for nothing: a HEAD of its base path, without credential. Any answer will do.
+async fn probe(upstream: &UpstreamSettings, limits: &Limits) -> Probe {
+    let what = format!("upstream `{}`", upstream.name);
+    let asked = async {
+        let destination = Destination::parse(&upstream.destination).map_err(|fault| fault.to_string())?;
+        let mut options = ClientOptions::new(Network::allowing(upstream.network.allow.clone()), limits);
+        options.ca_pem = upstream.tls.ca.as_ref().map(|file| file.bytes.clone());
+        let client = Client::new(options).map_err(|fault| fault.to_string())?;
+        let mut request = Request::new(Full::new(Bytes::new()));
+        *request.method_mut() = Method::HEAD;
+        *request.uri_mut() = destination.uri("/").map_err(|fault| fault.to_string())?;
+        let answer = client.send(request, Instant::now() + PROBE_TIMEOUT).await.map_err(|fault| fault.to_string())?;
+        Ok::<_, String>(format!("{} answered {}", destination.origin(), answer.status.as_u16()))
+    };
+    match asked.await {
+        Ok(detail) => Probe { what, reached: true, detail },
+        Err(detail) => Probe { what, reached: false, detail },
+    }
+}
+
+async fn probe_issuers(settings: &config::Settings, keeper: &KeySetKeeper, probes: &mut Vec<Probe>) {
+    for issuer in &settings.identity.issuers {
+        if let KeySetSetting::Url(url) = &issuer.key_set {
+            let reached = keeper.refresh(&issuer.name).await;
+            let detail = if reached {
+                format!("its key set was fetched from {url}")
+            } else {
+                format!("its key set could not be fetched from {url}")
+            };
+            probes.push(Probe { what: format!("issuer `{}`", issuer.name), reached, detail });
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `tollhouse explain`: each step of a call, the rules that decide, the request that would be sent. Nothing is sent.
+
+use gateway::{Explanation, StepOutcome};
+
+use crate::cli::CallArgs;
+use crate::failure::Failure;
+use crate::{log, print};
+
+pub(crate) async fn explain(args: CallArgs) -> Result<(), Failure> {
+    log::start_quiet();
+    let (settings, gateway) = super::looking(&args.path).await?;
+    let principal = super::principal(&settings, &args.caller)?;
+    let asked = super::asked(&settings, &args)?;
+    let explanation = gateway.explain(&principal, asked).await;
+    if args.format.json {
+        print::json(&explanation.to_json());
+    } else {
+        say(&explanation);
+    }
+    if explanation.would_be_made() { Ok(()) } else { Err(Failure::No) }
+}
+
+fn say(explanation: &Explanation) {
+    let rows = explanation
+        .steps
+        .iter()
+        .map(|step| {
+            let word = match step.outcome {
+                StepOutcome::Passed => "ok",
+                StepOutcome::Stopped => "NO",
+            };
+            vec![step.number.to_string(), step.name.to_owned(), word.to_owned(), step.detail.clone()]
+        })
+        .collect();
+    print::table(&["step", "", "", ""], rows);
+    if let Some(request) = &explanation.request {
+        anstream::println!();
+        anstream::println!("{} {}", request.method, request.url);
+        for (name, value) in &request.headers {
+            anstream::println!("{name}: {value}");
+        }
+        if let Some(credential) = &request.credential {
+            anstream::println!("{}: [hidden]", credential.trim_start_matches("header ").trim_start_matches("query "));
+        }
+        if let Some(body) = &request.body {
+            anstream::println!("\n{body}");
+        }
+        anstream::println!("\nthe call would be made; nothing was sent");
+    }
+    if let Some(refusal) = &explanation.refusal {
+        anstream::println!("\nthe call would be refused; the agent would read: {}", refusal.for_agent());
+    }
+}

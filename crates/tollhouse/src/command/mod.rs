@@ -1,0 +1,109 @@
+//! What each command does. Reading the command line is in `cli`, putting the house together in `house`.
+
+mod audit;
+mod call;
+mod check;
+mod demo;
+mod explain;
+mod init;
+mod keys;
+mod schema;
+mod serve;
+mod shell;
+mod tools;
+
+use std::future::Future;
+use std::io::Read as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::gateway::{Asked, Gateway};
+use config::{Settings, SystemWorld};
+use identity::{Principal, configured};
+use model::{Arguments, JsonLimits};
+
+use crate::cli::{Audit, CallArgs, Cli, Command, ConfigPath, Keys};
+use crate::failure::Failure;
+use crate::house::{self, Reviewed};
+
+/// Runs a command to its end.
+pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        Command::Demo(args) => block_on(demo::demo(args)),
+        Command::Serve(args) => block_on(serve::serve(args)),
+        Command::Check(args) => block_on(check::check(args)),
+        Command::Explain(args) => block_on(explain::explain(args)),
+        Command::Tools(args) => block_on(tools::tools(args)),
+        Command::Call(args) => block_on(call::call(args)),
+        Command::Audit(Audit::Tail(args)) => block_on(audit::tail(args)),
+        Command::Audit(Audit::Show(args)) => block_on(audit::show(args)),
+        Command::Audit(Audit::Verify(args)) => block_on(audit::verify(args)),
+        Command::Audit(Audit::Export(args)) => block_on(audit::export(args)),
+        Command::Keys(Keys::Add(args)) => block_on(keys::add(args)),
+        Command::Keys(Keys::List(args)) => block_on(keys::list(args)),
+        Command::Keys(Keys::Revoke(args)) => block_on(keys::revoke(args)),
+        Command::Schema(args) => schema::schema(&args),
+        Command::Init(args) => init::init(&args),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man { folder } => shell::manual(&folder),
+    }
+}
+
+/// Runs a future on a runtime of its own.
+fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Internal(format!("the runtime cannot be started: {error}")))?;
+    let result = runtime.block_on(work);
+    // Standard input is read by a thread that cannot be woken; it must not keep the process.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    result
+}
+
+/// Reads the configuration and everything that it names.
+fn review(path: &ConfigPath) -> Result<Reviewed, Failure> {
+    house::review(&path.config, &SystemWorld)
+}
+
+/// Reads the configuration alone: for commands that need no document and no rule.
+fn settings(path: &ConfigPath) -> Result<Settings, Failure> {
+    config::load(&path.config, &SystemWorld)
+        .map(|loaded| loaded.settings)
+        .map_err(|faults| Failure::Problems(faults.iter().map(crate::problem::Problem::from).collect()))
+}
+
+/// A gateway that records into memory: for commands that look and do not act.
+async fn looking(path: &ConfigPath) -> Result<(Settings, Arc<Gateway>), Failure> {
+    let reviewed = review(path)?;
+    let ledger = house::paper_ledger(&reviewed.settings).await?;
+    let sources = house::sources(&reviewed.settings).await.map_err(Failure::Problems)?;
+    house::gateway(reviewed, ledger, sources)
+}
+
+/// The caller of `--as`.
+fn principal(settings: &Settings, name: &str) -> Result<Principal, Failure> {
+    house::caller(settings, name).map(|caller| configured(&caller))
+}
+
+/// What a call on the command line asks for.
+fn asked(settings: &Settings, args: &CallArgs) -> Result<Asked, Failure> {
+    let limits = &settings.limits;
+    let text = if args.arguments == "-" { read_standard_input(limits.arguments_bytes_max)? } else { args.arguments.clone() };
+    let json = JsonLimits { bytes_max: limits.arguments_bytes_max, depth_max: limits.json_depth_max };
+    let arguments = Arguments::parse(text.as_bytes(), json).map_err(|fault| {
+        Failure::Input(format!("the arguments cannot be read: {fault}; write a JSON object, as '{{\"id\":\"x\"}}'"))
+    })?;
+    Ok(Asked { name: args.tool.clone(), arguments })
+}
+
+fn read_standard_input(bytes_max: usize) -> Result<String, Failure> {
+    let mut text = String::new();
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    std::io::stdin()
+        .lock()
+        .take(limit)
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::Input(format!("standard input cannot be read: {error}")))?;
+    Ok(text)
+}

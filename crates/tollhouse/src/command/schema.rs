@@ -1,0 +1,16 @@
+//! `tollhouse schema`: what editors need to check a configuration or a policy while it is written.
+
+use crate::cli::Schema;
+use crate::failure::Failure;
+use crate::{log, print};
+
+pub(crate) fn schema(args: &Schema) -> Result<(), Failure> {
+    if args.policy {
+        log::start_quiet();
+        let reviewed = super::review(&args.path)?;
+        anstream::println!("{}", reviewed.policy.schema_text());
+    } else {
+        print::json(&config::schema());
+    }
+    Ok(())
+}

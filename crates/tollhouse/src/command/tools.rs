@@ -1,0 +1,80 @@
+//! `tollhouse tools`: what is enabled, or what one caller sees.
+
+use gateway::Gateway;
+use model::Value;
+use serde_json::json;
+use wire::Revision;
+
+use crate::cli::Tools;
+use crate::failure::Failure;
+use crate::{log, print};
+
+pub(crate) async fn tools(args: Tools) -> Result<(), Failure> {
+    log::start_quiet();
+    let (settings, gateway) = super::looking(&args.path).await?;
+    match &args.caller {
+        None => all(&gateway, args.format.json),
+        Some(name) => {
+            let principal = super::principal(&settings, name)?;
+            let mut tools = Vec::new();
+            let mut cursor: Option<String> = None;
+            loop {
+                let page = gateway
+                    .list(&principal, cursor.as_deref())
+                    .map_err(|failure| Failure::Internal(failure.to_string()))?;
+                tools.extend(page.tools);
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            if args.format.json {
+                let tools: Vec<Value> =
+                    tools.iter().map(|tool| Value::Object(tool.write(Revision::NEWEST_STATELESS))).collect();
+                print::json(&json!({ "tools": tools }));
+            } else {
+                let rows = tools.iter().map(|tool| vec![tool.name.to_string(), tool.description.clone()]).collect();
+                print::table(&["tool", "what the model reads"], rows);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every enabled tool, with what the reviewer decided about it.
+fn all(gateway: &Gateway, json: bool) {
+    let rows = gateway.catalog().tools().map(|tool| {
+        let rules: Vec<String> = gateway.policy().rules_for(tool.name()).iter().map(|rule| rule.id.to_string()).collect();
+        (tool, rules)
+    });
+    if json {
+        let tools: Vec<Value> = rows
+            .map(|(tool, rules)| {
+                json!({
+                    "name": tool.name(),
+                    "upstream": tool.upstream(),
+                    "operation": tool.operation(),
+                    "class": tool.class(),
+                    "pin": tool.pin(),
+                    "rules": rules,
+                    "notes": tool.notes(),
+                })
+            })
+            .collect();
+        print::json(&json!({ "tools": tools, "held": gateway.catalog().held() }));
+        return;
+    }
+    let rows = rows
+        .map(|(tool, rules)| {
+            vec![
+                tool.name().to_string(),
+                tool.class().to_string(),
+                tool.operation().to_owned(),
+                tool.pin().short(),
+                rules.join(", "),
+            ]
+        })
+        .collect();
+    print::table(&["tool", "class", "operation", "pin", "rules"], rows);
+    anstream::println!("\n{} operations are held", gateway.catalog().held());
+}

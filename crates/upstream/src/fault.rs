@@ -1,0 +1,51 @@
+//! Why a call got no answer, in the words of a refusal.
+
+use egress::{EgressFault, Phase};
+use model::{Refusal, RefusalCode};
+
+/// Why a call got no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SendFault {
+    /// The far side, or the way to it.
+    #[error("{0}")]
+    Egress(#[from] EgressFault),
+    /// The request does not belong to the call, or cannot be put together. A fault of the calling room.
+    #[error("the request could not be put together: {0}")]
+    Request(String),
+}
+
+impl SendFault {
+    /// Whether the far side may have acted.
+    #[must_use]
+    pub const fn sent(&self) -> bool {
+        match self {
+            Self::Egress(fault) => fault.sent(),
+            Self::Request(_) => false,
+        }
+    }
+
+    /// The refusal that the caller gets. The full text is for the operator.
+    #[must_use]
+    pub fn refusal(&self) -> Refusal {
+        let code = match self {
+            Self::Request(_) => RefusalCode::DestinationRefused,
+            Self::Egress(fault) => match fault {
+                EgressFault::Refused { .. } | EgressFault::Request(_) | EgressFault::Setup(_) => {
+                    RefusalCode::DestinationRefused
+                }
+                EgressFault::Resolve { .. } | EgressFault::Connect { .. } | EgressFault::Tls { .. } => {
+                    RefusalCode::UpstreamUnreachable
+                }
+                EgressFault::Timeout {
+                    sent: false,
+                    phase: Phase::Connect | Phase::Answer | Phase::Body,
+                }
+                | EgressFault::Broken { sent: false, .. } => RefusalCode::UpstreamUnreachable,
+                EgressFault::Timeout { sent: true, .. } => RefusalCode::UpstreamTimeout,
+                EgressFault::Broken { sent: true, .. } => RefusalCode::UpstreamBroken,
+                EgressFault::TooLarge { .. } | EgressFault::Redirect { .. } => RefusalCode::ResultInvalid,
+            },
+        };
+        Refusal::new(code, self.to_string())
+    }
+}

@@ -1,0 +1,354 @@
+//! One HTTP service behind the gate: a fixed destination, a credential, and requests that were permitted and recorded.
+
+use std::time::Duration;
+
+use audit::Recorded;
+use bytes::Bytes;
+use catalog::Tool;
+use config::{Redirects, UpstreamSettings};
+use egress::{Client, ClientOptions, Destination, DestinationFault, EgressFault, Network};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
+use http_body_util::Full;
+use model::{Call, Limits, UpstreamName};
+use openapi::BuildFault;
+use policy::Permitted;
+use tokio::time::Instant;
+
+use crate::answer::Answer;
+use crate::credential::{Credential, CredentialFault};
+use crate::fault::SendFault;
+use crate::outgoing::{Outgoing, Retry, Trip};
+use crate::preview::Preview;
+
+/// Redirects that are followed, where an upstream may redirect at all.
+const HOPS_MAX: u8 = 3;
+
+/// An HTTP service.
+#[derive(Debug)]
+pub struct Service {
+    name: UpstreamName,
+    client: Client,
+    destination: Destination,
+    credential: Credential,
+    headers: HeaderMap,
+    redirects: Redirects,
+    body_bytes_max: usize,
+}
+
+/// Why a service cannot be set up. `key` is the configuration's, as `Settings::place` takes it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServiceFault {
+    /// The destination is none.
+    #[error("`{key}`: {fault}")]
+    Destination {
+        /// The key.
+        key: String,
+        /// What is wrong.
+        fault: DestinationFault,
+    },
+    /// The credential cannot be used.
+    #[error("`{key}`: {fault}")]
+    Credential {
+        /// The key.
+        key: String,
+        /// What is wrong.
+        fault: CredentialFault,
+    },
+    /// A static header cannot be sent.
+    #[error("`{key}`: `{name}` cannot be sent as a header")]
+    Header {
+        /// The key.
+        key: String,
+        /// Its name.
+        name: String,
+    },
+    /// The client cannot be made: roots that cannot be read.
+    #[error("`{key}`: {fault}")]
+    Client {
+        /// The key.
+        key: String,
+        /// What is wrong.
+        fault: EgressFault,
+    },
+}
+
+impl ServiceFault {
+    /// The key of the configuration that is at fault.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Destination { key, .. }
+            | Self::Credential { key, .. }
+            | Self::Header { key, .. }
+            | Self::Client { key, .. } => key,
+        }
+    }
+}
+
+impl Service {
+    /// Sets a service up; connects to nothing.
+    ///
+    /// # Errors
+    /// [`ServiceFault`].
+    pub fn new(settings: &UpstreamSettings, limits: &Limits) -> Result<Self, ServiceFault> {
+        let key = |part: &str| format!("upstream.{}.{part}", settings.name);
+        let destination =
+            Destination::parse(&settings.destination).map_err(|fault| ServiceFault::Destination {
+                key: key("destination"),
+                fault,
+            })?;
+        let credential =
+            Credential::new(settings.credential.as_ref()).map_err(|fault| ServiceFault::Credential {
+                key: key("credential"),
+                fault,
+            })?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &settings.headers {
+            let pair = HeaderName::from_bytes(name.as_bytes())
+                .ok()
+                .zip(HeaderValue::from_str(value).ok());
+            let Some((name, value)) = pair else {
+                return Err(ServiceFault::Header {
+                    key: key("headers"),
+                    name: name.clone(),
+                });
+            };
+            headers.insert(name, value);
+        }
+        let network = Network::allowing(settings.network.allow.clone());
+        let mut options = ClientOptions::new(network, limits);
+        options.ca_pem = settings.tls.ca.as_ref().map(|file| file.bytes.clone());
+        let client = Client::new(options).map_err(|fault| ServiceFault::Client {
+            key: key("tls.ca"),
+            fault,
+        })?;
+        Ok(Self {
+            name: settings.name.clone(),
+            client,
+            destination,
+            credential,
+            headers,
+            redirects: settings.redirects,
+            body_bytes_max: limits.upstream_body_bytes_max,
+        })
+    }
+
+    /// The name of the upstream.
+    #[must_use]
+    pub const fn name(&self) -> &UpstreamName {
+        &self.name
+    }
+
+    /// How many requests of this service may have left since it was set up.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.client.requests()
+    }
+
+    /// Whether bytes repeat the credential of this service.
+    #[must_use]
+    pub fn reveals(&self, bytes: &[u8]) -> bool {
+        self.credential.is_in(bytes)
+    }
+
+    /// Builds the request of a call, without credential.
+    ///
+    /// # Errors
+    /// [`BuildFault`] where the arguments cannot be sent safely; nothing is sent.
+    pub fn prepare(&self, tool: &Tool, call: &Call) -> Result<Outgoing, BuildFault> {
+        let prepared = tool.plan().build(call.arguments.object(), &call.injected)?;
+        let repeatable = !tool.class().changes_state() && matches!(prepared.method, "GET" | "HEAD");
+        let retry = tool.bounds().retry.as_ref().filter(|_| repeatable);
+        let retry = retry.map(|retry| Retry {
+            attempts: retry.attempts,
+            on: retry.on.clone(),
+        });
+        Ok(Outgoing {
+            call: call.id,
+            prepared,
+            retry,
+        })
+    }
+
+    /// What would be sent, for people.
+    #[must_use]
+    pub fn preview(&self, outgoing: &Outgoing) -> Preview {
+        let prepared = &outgoing.prepared;
+        let fixed = self.headers.iter().map(|(name, value)| {
+            (
+                name.as_str().to_owned(),
+                String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            )
+        });
+        Preview {
+            method: prepared.method.to_owned(),
+            url: format!(
+                "{}{}{}",
+                self.destination.origin(),
+                self.destination.base_path(),
+                prepared.path_and_query
+            ),
+            headers: prepared.headers.iter().cloned().chain(fixed).collect(),
+            credential: self.credential.place(),
+            body: prepared
+                .body
+                .as_ref()
+                .map(|body| String::from_utf8_lossy(&body.bytes).into_owned()),
+        }
+    }
+
+    /// Sends the request of a call that was permitted and recorded.
+    ///
+    /// A request that changes nothing is repeated as its tool allows, within the deadline of the trip; any other is
+    /// sent once. Dropping the future gives the call up: what left has left, and [`Trip::requests`] says how much.
+    ///
+    /// # Errors
+    /// [`SendFault`]; [`SendFault::sent`] says whether the far side may have acted.
+    pub async fn send(
+        &self,
+        call: Recorded<Permitted<Call>>,
+        outgoing: Outgoing,
+        trip: &Trip,
+    ) -> Result<Answer, SendFault> {
+        let (call, _verdict) = call.into_inner().into_parts();
+        if outgoing.call != call.id || call.upstream != self.name {
+            return Err(SendFault::Request(format!(
+                "the request of another call came with call {}",
+                call.id
+            )));
+        }
+        let mut attempt = 1;
+        loop {
+            let request = self.request(&call, &outgoing, trip)?;
+            let outcome = self.attempt(request, trip).await;
+            let Some(retry) = outgoing.retry.as_ref().filter(|retry| attempt < retry.attempts) else {
+                return outcome.map(|(answer, _)| answer);
+            };
+            let pause = match &outcome {
+                Ok((answer, after)) if retry.on.contains(&answer.status) => {
+                    after.unwrap_or(Retry::pause(attempt))
+                }
+                Err(SendFault::Egress(fault)) if !fault.sent() && is_passing(fault) => Retry::pause(attempt),
+                Ok(_) | Err(_) => return outcome.map(|(answer, _)| answer),
+            };
+            if Instant::now() + pause >= trip.deadline {
+                return outcome.map(|(answer, _)| answer);
+            }
+            tracing::debug!(call = %call.id, attempt, "the upstream is asked again");
+            tokio::time::sleep(pause).await;
+            attempt += 1;
+        }
+    }
+
+    /// The request with destination and credential.
+    fn request(
+        &self,
+        call: &Call,
+        outgoing: &Outgoing,
+        trip: &Trip,
+    ) -> Result<Request<Full<Bytes>>, SendFault> {
+        let fault = |text: String| SendFault::Request(text);
+        let prepared = &outgoing.prepared;
+        let mut headers = self.headers.clone();
+        for (name, value) in &prepared.headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| fault(error.to_string()))?;
+            let value = HeaderValue::from_str(value).map_err(|error| fault(error.to_string()))?;
+            headers.insert(name, value);
+        }
+        let body = match &prepared.body {
+            None => Bytes::new(),
+            Some(body) => {
+                let media =
+                    HeaderValue::from_str(&body.content_type).map_err(|error| fault(error.to_string()))?;
+                headers.insert(header::CONTENT_TYPE, media);
+                body.bytes.clone()
+            }
+        };
+        headers.insert(
+            header::USER_AGENT,
+            HeaderValue::from_static(concat!("tollhouse/", env!("CARGO_PKG_VERSION"))),
+        );
+        if let Ok(id) = HeaderValue::from_str(&call.id.to_string()) {
+            headers.insert(HeaderName::from_static("x-request-id"), id);
+        }
+        if let Some(Ok(parent)) = trip.traceparent.as_deref().map(HeaderValue::from_str) {
+            headers.insert(HeaderName::from_static("traceparent"), parent);
+        }
+        let mut target = prepared.path_and_query.clone();
+        // Behind this line nothing is logged and nothing is shown.
+        self.credential.attach(&mut target, &mut headers);
+        let uri = self
+            .destination
+            .uri(&target)
+            .map_err(|_| fault("the path leaves the destination".to_owned()))?;
+        let method =
+            Method::from_bytes(prepared.method.as_bytes()).map_err(|error| fault(error.to_string()))?;
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    async fn attempt(
+        &self,
+        request: Request<Full<Bytes>>,
+        trip: &Trip,
+    ) -> Result<(Answer, Option<Duration>), SendFault> {
+        trip.leaving();
+        let follows = matches!(self.redirects, Redirects::SameOrigin)
+            && matches!(*request.method(), Method::GET | Method::HEAD);
+        let sent = if follows {
+            self.client.send_following(request, HOPS_MAX, trip.deadline).await
+        } else {
+            self.client.send(request, trip.deadline).await
+        };
+        let answer = sent.inspect_err(|fault| {
+            if !fault.sent() {
+                trip.stayed();
+            }
+        })?;
+        let status = answer.status.as_u16();
+        let media_type = answer
+            .headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .map(|text| {
+                text.split(';')
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_ascii_lowercase()
+            });
+        let after = answer
+            .headers
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+            .map(Duration::from_secs);
+        let body = answer.read(self.body_bytes_max, trip.deadline).await?;
+        Ok((
+            Answer {
+                status,
+                media_type,
+                body,
+            },
+            after,
+        ))
+    }
+}
+
+/// Whether a fault may be gone at the next try.
+const fn is_passing(fault: &EgressFault) -> bool {
+    match fault {
+        EgressFault::Resolve { .. }
+        | EgressFault::Connect { .. }
+        | EgressFault::Broken { .. }
+        | EgressFault::Timeout { .. } => true,
+        EgressFault::Refused { .. }
+        | EgressFault::Tls { .. }
+        | EgressFault::TooLarge { .. }
+        | EgressFault::Redirect { .. }
+        | EgressFault::Request(_)
+        | EgressFault::Setup(_) => false,
+    }
+}
