@@ -3,9 +3,12 @@
 //! Every operation becomes a tool or blockers; every tool gets arguments that are made from its own schema, and they
 //! become a request or a fault. What must hold of every request is looked at again here, by other means.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use model::{Object, Value};
 use serde_json::json;
 
+use crate::blocker::BlockerCause;
 use crate::document::{Document, DocumentLimits};
 use crate::plan::Prepared;
 use crate::tool::{Generated, ToolOptions};
@@ -17,6 +20,8 @@ pub struct Exercise {
     pub operations: usize,
     /// Operations that became tools.
     pub tools: usize,
+    /// For each cause, the operations that it blocks; an operation counts once for each of its causes.
+    pub blocked: BTreeMap<BlockerCause, usize>,
     /// Requests that were built.
     pub requests: usize,
     /// What should never be; each is a bug of this room.
@@ -30,8 +35,15 @@ pub fn exercise(bytes: &[u8], limits: &DocumentLimits) -> Option<Exercise> {
     let mut exercise = Exercise::default();
     for operation in document.operations() {
         exercise.operations += 1;
-        let Ok(tool) = document.tool(&operation, &ToolOptions::default()) else {
-            continue;
+        let tool = match document.tool(&operation, &ToolOptions::default()) {
+            Ok(tool) => tool,
+            Err(blockers) => {
+                let causes: BTreeSet<_> = blockers.iter().map(|blocker| blocker.cause).collect();
+                for cause in causes {
+                    *exercise.blocked.entry(cause).or_default() += 1;
+                }
+                continue;
+            }
         };
         exercise.tools += 1;
         if tool.input_schema.get("type").and_then(Value::as_str) != Some("object") {
@@ -40,7 +52,7 @@ pub fn exercise(bytes: &[u8], limits: &DocumentLimits) -> Option<Exercise> {
                 .push(format!("{}: the input is no object", tool.operation));
         }
         for variant in 0..4 {
-            let arguments = arguments(&tool, variant);
+            let arguments = sample_arguments(&tool, variant);
             if let Ok(request) = tool.plan.build(&arguments, &Object::new()) {
                 exercise.requests += 1;
                 exercise.violations.extend(look(&tool, &request));
@@ -52,7 +64,7 @@ pub fn exercise(bytes: &[u8], limits: &DocumentLimits) -> Option<Exercise> {
 
 /// Arguments that the schema of a tool suggests; `variant` chooses among the ways to fill it.
 #[must_use]
-pub fn arguments(tool: &Generated, variant: usize) -> Object {
+pub fn sample_arguments(tool: &Generated, variant: usize) -> Object {
     let required = tool.input_schema.get("required").and_then(Value::as_array);
     let mut steps = 500;
     tool.input_schema
@@ -62,7 +74,8 @@ pub fn arguments(tool: &Generated, variant: usize) -> Object {
         .flatten()
         // Odd variants give only what is required.
         .filter(|(name, _)| {
-            variant % 2 == 0 || required.is_some_and(|names| names.iter().any(|n| n == name.as_str()))
+            variant.is_multiple_of(2)
+                || required.is_some_and(|names| names.iter().any(|n| n == name.as_str()))
         })
         .map(|(name, schema)| {
             (

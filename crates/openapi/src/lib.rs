@@ -45,11 +45,11 @@ mod tool;
 
 pub use blocker::{Blocker, BlockerCause, Note, NoteKind};
 pub use document::{Document, DocumentFault, DocumentLimits};
-pub use exercise::{Exercise, arguments, exercise};
+pub use exercise::{Exercise, exercise, sample_arguments};
 pub use operation::{FindFault, Method, OperationKey, OperationRef};
 pub use plan::{Body, BuildFault, HEADER_VALUE_BYTES_MAX, Prepared, RequestPlan, TARGET_BYTES_MAX};
 pub use projection::{Projection, ProjectionFault};
 pub use security::{Requirement, Security};
 pub use server::Server;
 pub use text::Notation;
-pub use tool::{Generated, Survey, ToolOptions};
+pub use tool::{Generated, ToolOptions};

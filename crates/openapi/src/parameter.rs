@@ -44,6 +44,15 @@ pub(crate) struct Parameter<'d> {
     pub(crate) is_deprecated: bool,
 }
 
+/// The parameters of an operation.
+#[derive(Debug, Default)]
+pub(crate) struct Parameters<'d> {
+    /// Those that become arguments.
+    pub(crate) usable: Vec<Parameter<'d>>,
+    /// The names of all that are `in: path`, usable or not: what is declared and has a blocker is not undeclared.
+    pub(crate) in_path: BTreeSet<&'d str>,
+}
+
 /// Reads the parameters of an operation: those of the path items, nearest first, replaced by the operation's own.
 pub(crate) fn read<'d>(
     resolver: Resolver<'d>,
@@ -51,9 +60,9 @@ pub(crate) fn read<'d>(
     lists: &[Located<'d>],
     credentials: &[Credential],
     findings: &mut Findings,
-) -> Vec<Parameter<'d>> {
+) -> Parameters<'d> {
     let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
-    let mut parameters = Vec::new();
+    let mut parameters = Parameters::default();
     let mut count = 0_usize;
     for list in lists {
         let Some(items) = list.value.as_array() else {
@@ -111,7 +120,10 @@ pub(crate) fn read<'d>(
             if !seen.insert(key) {
                 continue;
             }
-            parameters.extend(one(
+            if location == "path" {
+                parameters.in_path.insert(name);
+            }
+            parameters.usable.extend(one(
                 resolver,
                 work,
                 &found,

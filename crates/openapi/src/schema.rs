@@ -51,6 +51,8 @@ pub(crate) struct Converter<'d, 'f> {
     resolver: Resolver<'d>,
     family: Family,
     direction: Direction,
+    home: &'f Pointer,
+    bytes_max: usize,
     bytes_left: usize,
     work: &'f mut Work,
     findings: &'f mut Findings,
@@ -79,12 +81,13 @@ enum Closing {
 }
 
 impl<'d, 'f> Converter<'d, 'f> {
-    /// `bytes_max`: where the conversion stops, with [`BlockerCause::SchemaOverBudget`]. The caller checks the exact
+    /// `home`: the place that is blamed where the whole is too large. `bytes_max`: where the conversion stops, with [`BlockerCause::SchemaOverBudget`]. The caller checks the exact
     /// length of what it builds.
     pub(crate) fn new(
         resolver: Resolver<'d>,
         family: Family,
         direction: Direction,
+        home: &'f Pointer,
         bytes_max: usize,
         work: &'f mut Work,
         findings: &'f mut Findings,
@@ -93,6 +96,8 @@ impl<'d, 'f> Converter<'d, 'f> {
             resolver,
             family,
             direction,
+            home,
+            bytes_max,
             bytes_left: bytes_max,
             work,
             findings,
@@ -132,7 +137,7 @@ impl<'d, 'f> Converter<'d, 'f> {
         if self.work.is_spent() {
             self.findings.block(Blocker::new(
                 BlockerCause::OperationOverBudget,
-                &Pointer::root(),
+                self.home,
                 "the schemas of the operation refer to each other more often than is looked at",
                 "simplify the schemas that it uses",
             ));
@@ -377,6 +382,12 @@ impl<'d, 'f> Converter<'d, 'f> {
                 return None;
             }
         };
+        // What holds no other schema is the same in every mode.
+        let mode = if holds_schemas(target.value) {
+            mode
+        } else {
+            self.start()
+        };
         let key = (target.pointer.clone(), mode);
         if let Some(name) = self.names.get(&key) {
             let reference = format!("#/$defs/{name}");
@@ -581,10 +592,7 @@ impl<'d, 'f> Converter<'d, 'f> {
                 self.findings.block(Blocker::new(
                     BlockerCause::SchemaPattern,
                     at,
-                    format!(
-                        "the pattern `{}` cannot be matched in linear time",
-                        excerpt(pattern)
-                    ),
+                    unmatched(pattern),
                     "write the pattern without look-around and back references",
                 ));
             }
@@ -836,10 +844,7 @@ impl<'d, 'f> Converter<'d, 'f> {
             }
         };
         if !fits {
-            let text = format!(
-                "the pattern `{}` cannot be matched in linear time",
-                excerpt(pattern)
-            );
+            let text = unmatched(pattern);
             match self.direction {
                 Direction::Input => self.findings.block(Blocker::new(
                     BlockerCause::SchemaPattern,
@@ -986,7 +991,7 @@ impl<'d, 'f> Converter<'d, 'f> {
         self.findings.block(Blocker::new(
             BlockerCause::SchemaMalformed,
             at,
-            format!("`{}` is no JSON Schema: {why}", excerpt(&keyword)),
+            format!("`{}` cannot be read: {why}", excerpt(&keyword)),
             "correct the schema",
         ));
     }
@@ -1008,8 +1013,8 @@ impl<'d, 'f> Converter<'d, 'f> {
         if self.bytes_left == 0 {
             self.findings.block(Blocker::new(
                 BlockerCause::SchemaOverBudget,
-                &Pointer::root(),
-                "the schema is larger than a tool may have",
+                self.home,
+                format!("the schema has more than {} bytes", self.bytes_max),
                 "offer a smaller operation, or raise the limit",
             ));
         }
@@ -1077,6 +1082,28 @@ pub(crate) fn settle<'d>(
     Ok(here)
 }
 
+/// Whether a schema is made of others, so that how it is closed matters.
+fn holds_schemas(schema: &Value) -> bool {
+    const INSIDE: [&str; 11] = [
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "unevaluatedProperties",
+        "propertyNames",
+        "items",
+        "prefixItems",
+        "additionalItems",
+        "unevaluatedItems",
+        "contains",
+        "dependencies",
+    ];
+    schema.as_object().is_some_and(|object| {
+        object
+            .keys()
+            .any(|key| INSIDE.contains(&key.as_str()) || COMPOSITION.contains(&key.as_str()))
+    })
+}
+
 /// Whether the document itself says what undeclared fields are.
 fn is_open_by_word(object: &Object) -> bool {
     object.contains_key("additionalProperties") || object.contains_key("unevaluatedProperties")
@@ -1108,6 +1135,13 @@ fn is_known_dialect(dialect: &str) -> bool {
     let dialect = dialect.trim_end_matches('#');
     dialect == "https://json-schema.org/draft/2020-12/schema"
         || dialect.starts_with("https://spec.openapis.org/oas/3.1/dialect/")
+}
+
+fn unmatched(pattern: &str) -> String {
+    format!(
+        "the pattern `{}` is none, or cannot be matched in linear time",
+        excerpt(pattern)
+    )
 }
 
 /// Whether the engine that the gateway matches with takes the pattern: no look-around, no back references.

@@ -3,8 +3,6 @@
 //! This file orders the steps; each step has a file of its own. It decides nothing about risk: the method is reported,
 //! the class is a person's. Read next: `parameter` and `body` for what is read, `schema` for what it becomes, `plan`.
 
-use std::collections::BTreeMap;
-
 use model::{Digest, Object, Value};
 use serde_json::json;
 
@@ -14,7 +12,7 @@ use crate::document::Document;
 use crate::expansion;
 use crate::name::{self, WireName};
 use crate::operation::{Method, OperationKey, OperationRef, path_items};
-use crate::parameter::{self, Parameter, Place};
+use crate::parameter::{self, Parameter, Parameters, Place};
 use crate::plan::{Argument, ArgumentPlace, BodyPlan, RequestPlan};
 use crate::pointer::Pointer;
 use crate::projection::Projection;
@@ -257,32 +255,30 @@ fn inherited<'d>(document: &'d Document, reference: &OperationRef) -> Vec<Locate
 
 /// Parameters and variables of the path, held against each other.
 fn in_template<'d>(
-    parameters: Vec<Parameter<'d>>,
+    parameters: Parameters<'d>,
     template: Option<&Template>,
     path_item: &Pointer,
     findings: &mut Findings,
 ) -> Vec<Parameter<'d>> {
     let Some(template) = template else {
-        return parameters;
+        return parameters.usable;
     };
-    for variable in template.variables() {
-        let is_declared = parameters
-            .iter()
-            .any(|parameter| parameter.place == Place::Path && parameter.name == variable);
-        // A parameter that has its own blocker is declared all the same; two blockers for one defect do no harm.
-        if !is_declared {
-            findings.block(Blocker::new(
-                BlockerCause::PathUndeclaredVariable,
-                path_item,
-                format!(
-                    "no parameter that can be used declares the path variable `{{{}}}`",
-                    excerpt(variable)
-                ),
-                "declare it as a parameter `in: path`",
-            ));
-        }
+    for variable in template
+        .variables()
+        .filter(|name| !parameters.in_path.contains(name))
+    {
+        findings.block(Blocker::new(
+            BlockerCause::PathUndeclaredVariable,
+            path_item,
+            format!(
+                "no parameter declares the path variable `{{{}}}`",
+                excerpt(variable)
+            ),
+            "declare it as a parameter `in: path`",
+        ));
     }
     parameters
+        .usable
         .into_iter()
         .filter(|parameter| {
             let is_used = parameter.place != Place::Path
@@ -480,6 +476,7 @@ fn input_schema<'d>(
         site.document.resolver(),
         site.document.family(),
         Direction::Input,
+        &site.operation.pointer,
         site.bytes_max,
         work,
         findings,
@@ -667,6 +664,7 @@ fn output<'d>(
         resolver,
         site.document.family(),
         Direction::Output,
+        &schema.pointer,
         bytes_max,
         &mut work,
         &mut own,
@@ -779,39 +777,5 @@ fn cut(text: String, operation: &Pointer, findings: &mut Findings) -> String {
             );
             head.to_owned()
         }
-    }
-}
-
-/// How many operations of a document become tools, and what keeps the others: the numbers of a report.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Survey {
-    /// Operations in the document.
-    pub operations: usize,
-    /// Those that become tools with default options.
-    pub tools: usize,
-    /// For each cause, the operations that it blocks; an operation counts once for each of its causes.
-    pub blocked: BTreeMap<BlockerCause, usize>,
-}
-
-impl Survey {
-    /// Tries every operation of a document.
-    #[must_use]
-    pub fn of(document: &Document) -> Self {
-        let options = ToolOptions::default();
-        let mut survey = Self::default();
-        for operation in document.operations() {
-            survey.operations += 1;
-            match document.tool(&operation, &options) {
-                Ok(_) => survey.tools += 1,
-                Err(blockers) => {
-                    let causes: std::collections::BTreeSet<_> =
-                        blockers.iter().map(|blocker| blocker.cause).collect();
-                    for cause in causes {
-                        *survey.blocked.entry(cause).or_default() += 1;
-                    }
-                }
-            }
-        }
-        survey
     }
 }

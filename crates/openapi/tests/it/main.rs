@@ -1,0 +1,18 @@
+//! The room from outside: documents as people write them, hostile ones, and the requests that come out.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests"
+)]
+
+mod documents;
+mod hostile;
+mod inputs;
+mod outputs;
+mod parameters;
+mod requests;
+mod support;
