@@ -12,8 +12,10 @@ use clap_complete::Shell;
 /// authorised by rules, recorded, and only then let through.
 #[derive(Debug, Parser)]
 #[command(name = "tollhouse", version, about, long_about, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done, 1 the answer is no, 2 wrong command line, 65 unsound ledger, 66 missing \
-                        input, 69 unavailable, 70 defect, 78 faults in the configuration.")]
+#[command(
+    after_help = "Exit codes: 0 done, 1 the answer is no, 2 wrong command line, 65 unsound ledger, 66 missing \
+                        input, 69 unavailable, 70 defect, 78 faults in the configuration."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -272,7 +274,12 @@ mod tests {
             for part in command.get_subcommands() {
                 assert!(part.get_about().is_some(), "{}", part.get_name());
                 for argument in part.get_arguments() {
-                    assert!(argument.get_help().is_some(), "{} {}", part.get_name(), argument.get_id());
+                    assert!(
+                        argument.get_help().is_some(),
+                        "{} {}",
+                        part.get_name(),
+                        argument.get_id()
+                    );
                 }
                 explained(part);
             }

@@ -41,11 +41,24 @@ enum Found {
 
 impl StoredKeys {
     /// Reads the keys for the first time.
-    pub(crate) async fn open(store: Store, callers: Callers, interval: Duration) -> Result<Arc<Self>, StoreFault> {
+    pub(crate) async fn open(
+        store: Store,
+        callers: Callers,
+        interval: Duration,
+    ) -> Result<Arc<Self>, StoreFault> {
         let version = store.keys_version().await?;
         let keys = Arc::new(entries(store.keys_list().await?, &callers));
-        let current = ArcSwap::from_pointee(Reading { keys, version, at: Instant::now() });
-        Ok(Arc::new(Self { store, callers, interval, current }))
+        let current = ArcSwap::from_pointee(Reading {
+            keys,
+            version,
+            at: Instant::now(),
+        });
+        Ok(Arc::new(Self {
+            store,
+            callers,
+            interval,
+            current,
+        }))
     }
 
     /// Reads the keys again and again, until `shutdown`.
@@ -94,12 +107,31 @@ impl KeyDirectory for StoredKeys {
 fn entries(rows: Vec<KeyRow>, callers: &Callers) -> HashMap<KeyId, Found> {
     rows.into_iter()
         .map(|row| {
-            let KeyRow { id, hash, caller, added, expires, revoked, note } = row;
+            let KeyRow {
+                id,
+                hash,
+                caller,
+                added,
+                expires,
+                revoked,
+                note,
+            } = row;
             let found = match callers.get(&caller) {
                 None => Found::Orphaned(caller),
                 Some(configured) => {
-                    let record = KeyRecord { id: id.clone(), hash, caller, added, expires, revoked, note };
-                    Found::Entry(Arc::new(KeyEntry { record, caller: Arc::clone(configured) }))
+                    let record = KeyRecord {
+                        id: id.clone(),
+                        hash,
+                        caller,
+                        added,
+                        expires,
+                        revoked,
+                        note,
+                    };
+                    Found::Entry(Arc::new(KeyEntry {
+                        record,
+                        caller: Arc::clone(configured),
+                    }))
                 }
             };
             (id, found)

@@ -1,12 +1,14 @@
 //! The house, put together: from settings to a gateway, with every fault of documents and rules at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use audit::{DurabilityRules, Ledger, LedgerOptions};
 use catalog::{Catalog, Held, Tool};
-use config::{Durability, FactKind, IssuerSettings, KeySetSetting, Settings, SignatureAlgorithm, SourceSettings, World};
+use config::{
+    Durability, FactKind, IssuerSettings, KeySetSetting, Settings, SignatureAlgorithm, SourceSettings, World,
+};
 use egress::{Client, ClientOptions, Network};
 use gateway::{Gateway, Parts, Sources};
 use identity::{Algorithm, ClaimMap, ConfiguredCaller, Issuer, KeySet};
@@ -68,15 +70,24 @@ fn put_together(settings: Settings, mut warnings: Vec<Problem>) -> Result<Review
             }
             Err(fault) => {
                 let text = fault.to_string();
-                let text = text.strip_prefix(&format!("`{}`: ", fault.key())).unwrap_or(&text).to_owned();
+                let text = text
+                    .strip_prefix(&format!("`{}`: ", fault.key()))
+                    .unwrap_or(&text)
+                    .to_owned();
                 problems.push(Problem::at(&settings, fault.key(), "upstream", text));
             }
         }
-        let document = match Document::read(&upstream.openapi.bytes, &DocumentLimits::from(&settings.limits)) {
+        let document = match Document::read(&upstream.openapi.bytes, &DocumentLimits::from(&settings.limits))
+        {
             Ok(document) => document,
             Err(fault) => {
                 let text = format!("`{}`: {fault}", upstream.openapi.path);
-                problems.push(Problem::at(&settings, &format!("{key}.openapi"), "document", text));
+                problems.push(Problem::at(
+                    &settings,
+                    &format!("{key}.openapi"),
+                    "document",
+                    text,
+                ));
                 continue;
             }
         };
@@ -85,16 +96,30 @@ fn put_together(settings: Settings, mut warnings: Vec<Problem>) -> Result<Review
                 Ok(tool) => tools.push(tool),
                 Err(fault) => {
                     let text = fault.to_string();
-                    let text = text.strip_prefix(&format!("`{}`: ", fault.key())).unwrap_or(&text).to_owned();
+                    let text = text
+                        .strip_prefix(&format!("`{}`: ", fault.key()))
+                        .unwrap_or(&text)
+                        .to_owned();
                     problems.push(Problem::at(&settings, &fault.key(), "document", text));
                 }
             }
         }
+        let enabled: HashSet<&str> = tools
+            .iter()
+            .filter(|tool| *tool.upstream() == upstream.name)
+            .map(Tool::operation)
+            .collect();
         for operation in document.operations() {
+            if enabled.contains(operation.key().to_string().as_str()) {
+                continue;
+            }
             if let Some(id) = operation.operation_id() {
                 held.push(Held {
                     name: format!("{}_{id}", upstream.name),
-                    why: format!("no tool of `{}` names the operation `{id}`", settings.path.display()),
+                    why: format!(
+                        "no tool of `{}` names the operation `{id}`",
+                        settings.path.display()
+                    ),
                 });
             }
         }
@@ -103,7 +128,10 @@ fn put_together(settings: Settings, mut warnings: Vec<Problem>) -> Result<Review
     let files: Vec<PolicyFile> = settings
         .policy_files
         .iter()
-        .map(|file| PolicyFile { path: file.path.clone(), text: file.text.clone() })
+        .map(|file| PolicyFile {
+            path: file.path.clone(),
+            text: file.text.clone(),
+        })
         .collect();
     // Rules are checked against the tools; with a tool missing, every rule about it would be a second fault.
     let policy = if problems.is_empty() {
@@ -117,10 +145,17 @@ fn put_together(settings: Settings, mut warnings: Vec<Problem>) -> Result<Review
     match (catalog, policy) {
         (Ok(catalog), Some(policy)) if problems.is_empty() => {
             if policy.is_empty() {
-                let text = "there are no rules, so every call is refused; write one, as in docs/guides/policies.md";
+                let text =
+                    "there are no rules, so every call is refused; write one, as in docs/guides/policies.md";
                 warnings.push(Problem::at(&settings, "policy.folder", "policy", text));
             }
-            Ok(Reviewed { settings, catalog, policy, services, warnings })
+            Ok(Reviewed {
+                settings,
+                catalog,
+                policy,
+                services,
+                warnings,
+            })
         }
         (Err(fault), _) => {
             problems.push(Problem::at(&settings, "upstream", "catalogue", fault.to_string()));
@@ -184,24 +219,39 @@ pub(crate) fn caller(settings: &Settings, name: &str) -> Result<Arc<ConfiguredCa
         return Ok(Arc::clone(caller));
     }
     let names: Vec<&str> = known.keys().map(CallerName::as_str).collect();
-    let hint = if names.is_empty() { "the configuration has none".to_owned() } else { format!("write one of {}", names.join(", ")) };
-    Err(Failure::Input(format!("`{name}` is no caller of `{}`; {hint}", settings.path.display())))
+    let hint = if names.is_empty() {
+        "the configuration has none".to_owned()
+    } else {
+        format!("write one of {}", names.join(", "))
+    };
+    Err(Failure::Input(format!(
+        "`{name}` is no caller of `{}`; {hint}",
+        settings.path.display()
+    )))
 }
 
 /// Opens the store of the settings.
 pub(crate) async fn store(settings: &Settings) -> Result<Store, Failure> {
-    let url = StoreUrl::parse(settings.store.url().expose_secret(), Path::new("/"))
-        .map_err(|fault| Failure::Problems(vec![Problem::at(settings, "store", "store", fault.to_string())]))?;
-    let options = StoreOptions { bytes_max: settings.store_bytes_max, ..StoreOptions::default() };
-    Store::open(&url, options).await.map_err(|fault| Failure::Unavailable(format!("the store cannot be opened: {fault}")))
+    let url = StoreUrl::parse(settings.store.url().expose_secret(), Path::new("/")).map_err(|fault| {
+        Failure::Problems(vec![Problem::at(settings, "store", "store", fault.to_string())])
+    })?;
+    let options = StoreOptions {
+        bytes_max: settings.store_bytes_max,
+        ..StoreOptions::default()
+    };
+    Store::open(&url, options)
+        .await
+        .map_err(|fault| Failure::Unavailable(format!("the store cannot be opened: {fault}")))
 }
 
 /// Opens the ledger in a store.
 pub(crate) async fn ledger(settings: &Settings, store: &Store, role: &str) -> Result<Ledger, Failure> {
     let mut options = LedgerOptions::new(BUILD, format!("{role} {}", std::process::id()), &settings.limits);
     options.checkpoint_every = settings.ledger.checkpoint_every;
-    options.durability =
-        DurabilityRules { read: durability(settings.ledger.read), write: durability(settings.ledger.write) };
+    options.durability = DurabilityRules {
+        read: durability(settings.ledger.read),
+        write: durability(settings.ledger.write),
+    };
     Ledger::open(store.clone(), options)
         .await
         .map_err(|fault| Failure::Unavailable(format!("the ledger cannot be opened: {fault}")))
@@ -239,7 +289,11 @@ pub(crate) async fn sources(settings: &Settings) -> Result<Sources, Vec<Problem>
             },
         }
     }
-    if problems.is_empty() { Ok(sources) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(sources)
+    } else {
+        Err(problems)
+    }
 }
 
 fn source_key(name: &SourceName) -> String {
@@ -247,13 +301,26 @@ fn source_key(name: &SourceName) -> String {
 }
 
 async fn database(setting: &config::StoreSetting) -> Result<FactDatabase, String> {
-    let url = StoreUrl::parse(setting.url().expose_secret(), Path::new("/")).map_err(|fault| fault.to_string())?;
-    FactDatabase::open(&url, FACT_CONNECTIONS_MAX).await.map_err(|fault| fault.to_string())
+    let url =
+        StoreUrl::parse(setting.url().expose_secret(), Path::new("/")).map_err(|fault| fault.to_string())?;
+    FactDatabase::open(&url, FACT_CONNECTIONS_MAX)
+        .await
+        .map_err(|fault| fault.to_string())
 }
 
 /// The gateway over everything that was reviewed and opened.
-pub(crate) fn gateway(reviewed: Reviewed, ledger: Ledger, sources: Sources) -> Result<(Settings, Arc<Gateway>), Failure> {
-    let Reviewed { settings, catalog, policy, services, warnings: _ } = reviewed;
+pub(crate) fn gateway(
+    reviewed: Reviewed,
+    ledger: Ledger,
+    sources: Sources,
+) -> Result<(Settings, Arc<Gateway>), Failure> {
+    let Reviewed {
+        settings,
+        catalog,
+        policy,
+        services,
+        warnings: _,
+    } = reviewed;
     let parts = Parts {
         catalog,
         policy,
@@ -262,15 +329,24 @@ pub(crate) fn gateway(reviewed: Reviewed, ledger: Ledger, sources: Sources) -> R
         sources,
         limits: settings.limits.clone(),
         server: Server {
-            identity: Identity { name: "tollhouse".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+            identity: Identity {
+                name: "tollhouse".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
             title: "Tollhouse".to_owned(),
             instructions: Some(INSTRUCTIONS.to_owned()),
             ttl_ms: LIST_TTL_MS,
         },
         clock: Arc::new(Timestamp::now),
     };
-    let gateway = Gateway::new(parts)
-        .map_err(|fault| Failure::Problems(vec![Problem::at(&settings, "upstream", "gateway", fault.to_string())]))?;
+    let gateway = Gateway::new(parts).map_err(|fault| {
+        Failure::Problems(vec![Problem::at(
+            &settings,
+            "upstream",
+            "gateway",
+            fault.to_string(),
+        )])
+    })?;
     Ok((settings, Arc::new(gateway)))
 }
 
@@ -284,7 +360,11 @@ pub(crate) fn issuers(settings: &Settings) -> Vec<Issuer> {
             name: issuer.name.clone(),
             issuer: issuer.issuer.clone(),
             audience: issuer.audience.clone(),
-            algorithms: issuer.algorithms.iter().map(|algorithm| algorithm_of(*algorithm)).collect(),
+            algorithms: issuer
+                .algorithms
+                .iter()
+                .map(|algorithm| algorithm_of(*algorithm))
+                .collect(),
             claims: ClaimMap {
                 subject: issuer.claims.subject.clone(),
                 tenant: issuer.claims.tenant.clone(),
@@ -330,7 +410,11 @@ pub(crate) fn key_sets(settings: &Settings) -> Result<KeySetKeeper, Failure> {
             }
         }
     }
-    if problems.is_empty() { Ok(KeySetKeeper::new(sources, &settings.limits)) } else { Err(Failure::Problems(problems)) }
+    if problems.is_empty() {
+        Ok(KeySetKeeper::new(sources, &settings.limits))
+    } else {
+        Err(Failure::Problems(problems))
+    }
 }
 
 fn key_set(settings: &Settings, issuer: &IssuerSettings) -> Result<KeySetSource, String> {
@@ -341,11 +425,19 @@ fn key_set(settings: &Settings, issuer: &IssuerSettings) -> Result<KeySetSource,
             Ok(KeySetSource::Fixed(Arc::new(set)))
         }
         KeySetSetting::Url(url) => {
-            let mut options = ClientOptions::new(Network::allowing(issuer.network.allow.clone()), &settings.limits);
+            let mut options =
+                ClientOptions::new(Network::allowing(issuer.network.allow.clone()), &settings.limits);
             options.ca_pem = issuer.tls.ca.as_ref().map(|file| file.bytes.clone());
             let client = Client::new(options).map_err(|fault| fault.to_string())?;
-            let uri = url.as_str().parse().map_err(|_| "the URL cannot be requested".to_owned())?;
-            Ok(KeySetSource::Url { client, uri, age_max: issuer.key_set_max_age })
+            let uri = url
+                .as_str()
+                .parse()
+                .map_err(|_| "the URL cannot be requested".to_owned())?;
+            Ok(KeySetSource::Url {
+                client,
+                uri,
+                age_max: issuer.key_set_max_age,
+            })
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Where log messages go: always to standard error, because standard output belongs to results and to the protocol.
 
+use std::io::IsTerminal as _;
+
 use config::{LogFormat, LogSettings};
 use tracing_subscriber::EnvFilter;
 
@@ -13,7 +15,10 @@ pub(crate) fn start(settings: LogSettings) {
         let level = settings.level.as_str();
         EnvFilter::new(format!("{level},hyper=warn,h2=warn,rustls=warn,sqlx=warn"))
     });
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(true);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     // An error means that logging was started before, which is just as well.
     let _ = match settings.format {
         LogFormat::Text => builder.try_init(),
@@ -23,5 +28,8 @@ pub(crate) fn start(settings: LogSettings) {
 
 /// Logging for commands that answer a person: warnings only.
 pub(crate) fn start_quiet() {
-    start(LogSettings { level: config::LogLevel::Warn, format: LogFormat::Text });
+    start(LogSettings {
+        level: config::LogLevel::Warn,
+        format: LogFormat::Text,
+    });
 }

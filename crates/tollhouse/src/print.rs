@@ -7,7 +7,10 @@ use serde::Serialize;
 /// A table without lines, as wide as the terminal.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(header.to_vec());
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(header.to_vec());
     for row in rows {
         table.add_row(row);
     }

@@ -31,7 +31,11 @@ impl Problem {
     pub(crate) fn at(settings: &Settings, key: &str, kind: &'static str, text: impl Into<String>) -> Self {
         let place = settings.place(key);
         Self {
-            file: Some(place.as_ref().map_or_else(|| settings.path.display().to_string(), |place| place.file.clone())),
+            file: Some(
+                place
+                    .as_ref()
+                    .map_or_else(|| settings.path.display().to_string(), |place| place.file.clone()),
+            ),
             line: place.as_ref().map(|place| place.line),
             column: place.as_ref().map(|place| place.column),
             key: Some(key.to_owned()),
@@ -74,7 +78,14 @@ impl From<&PolicyFault> for Problem {
         if let Some(hint) = &fault.hint {
             text.push_str(&format!("; {hint}"));
         }
-        Self { file, line, column, key: None, kind: "policy", text }
+        Self {
+            file,
+            line,
+            column,
+            key: None,
+            kind: "policy",
+            text,
+        }
     }
 }
 
@@ -102,6 +113,9 @@ pub(crate) fn report(problems: &[Problem]) {
     for problem in problems {
         anstream::eprintln!("{problem}");
     }
-    let (count, faults) = (problems.len(), if problems.len() == 1 { "fault" } else { "faults" });
+    let (count, faults) = (
+        problems.len(),
+        if problems.len() == 1 { "fault" } else { "faults" },
+    );
     anstream::eprintln!("tollhouse: {count} {faults}; nothing was started");
 }

@@ -24,7 +24,11 @@ pub(crate) async fn tail(args: Tail) -> Result<(), Failure> {
     log::start_quiet();
     let settings = super::settings(&args.path)?;
     let store = house::store(&settings).await?;
-    let mut filter = LedgerFilter { limit: args.lines, order: LedgerOrder::Newest, ..LedgerFilter::default() };
+    let mut filter = LedgerFilter {
+        limit: args.lines,
+        order: LedgerOrder::Newest,
+        ..LedgerFilter::default()
+    };
     let mut seen = HashSet::new();
     let mut latest = None;
     let mut say = |mut entries: Vec<Entry>, seen: &mut HashSet<String>| {
@@ -62,8 +66,10 @@ pub(crate) async fn tail(args: Tail) -> Result<(), Failure> {
 pub(crate) async fn show(args: Show) -> Result<(), Failure> {
     log::start_quiet();
     let settings = super::settings(&args.path)?;
-    let call: CallId =
-        args.call.parse().map_err(|_| Failure::Input(format!("`{}` is no id of a call; entries show it", args.call)))?;
+    let call: CallId = args
+        .call
+        .parse()
+        .map_err(|_| Failure::Input(format!("`{}` is no id of a call; entries show it", args.call)))?;
     let store = house::store(&settings).await?;
     let entries = audit::show(&store, call).await.map_err(unreadable)?;
     store.close().await;
@@ -71,7 +77,10 @@ pub(crate) async fn show(args: Show) -> Result<(), Failure> {
         return Err(Failure::Input(format!("the ledger has no call `{call}`")));
     }
     if args.format.json {
-        let bodies: Vec<Value> = entries.iter().map(|entry| Value::Object(entry.body().clone())).collect();
+        let bodies: Vec<Value> = entries
+            .iter()
+            .map(|entry| Value::Object(entry.body().clone()))
+            .collect();
         print::json(&bodies);
     } else {
         for entry in &entries {
@@ -86,7 +95,10 @@ pub(crate) async fn export(args: Export) -> Result<(), Failure> {
     log::start_quiet();
     let settings = super::settings(&args.path)?;
     let store = house::store(&settings).await?;
-    let selection = Selection { since: args.since, ..Selection::default() };
+    let selection = Selection {
+        since: args.since,
+        ..Selection::default()
+    };
     let written = match &args.out {
         None => {
             let mut out = BufWriter::new(std::io::stdout().lock());
@@ -103,7 +115,10 @@ pub(crate) async fn export(args: Export) -> Result<(), Failure> {
 
 /// Writes beside the target and moves it there when it is whole, so that nobody finds half an export.
 async fn to_file(store: &Store, selection: Selection, path: &Path) -> Result<u64, ExportFault> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     let count = {
         let mut out = BufWriter::new(file.as_file_mut());
@@ -124,7 +139,10 @@ pub(crate) async fn verify(args: Verify) -> Result<(), Failure> {
         .map(|text| text.parse::<PublicKey>())
         .transpose()
         .map_err(|fault| Failure::Input(format!("`--key`: {fault}")))?;
-    let options = VerifyOptions { pinned_key, partial: args.partial };
+    let options = VerifyOptions {
+        pinned_key,
+        partial: args.partial,
+    };
     let report = match &args.file {
         Some(path) if path.as_os_str() == "-" => audit::verify(std::io::stdin().lock(), options),
         Some(path) => {
@@ -137,9 +155,12 @@ pub(crate) async fn verify(args: Verify) -> Result<(), Failure> {
             let store = house::store(&settings).await?;
             let mut file = tempfile::tempfile()
                 .map_err(|error| Failure::Unavailable(format!("no temporary file can be made: {error}")))?;
-            audit::export(&store, Selection::default(), BufWriter::new(&mut file)).await.map_err(unreadable)?;
+            audit::export(&store, Selection::default(), BufWriter::new(&mut file))
+                .await
+                .map_err(unreadable)?;
             store.close().await;
-            file.rewind().map_err(|error| Failure::Unavailable(error.to_string()))?;
+            file.rewind()
+                .map_err(|error| Failure::Unavailable(error.to_string()))?;
             audit::verify(BufReader::new(file), options)
         }
     };
@@ -149,7 +170,11 @@ pub(crate) async fn verify(args: Verify) -> Result<(), Failure> {
     } else {
         say(&report);
     }
-    if report.sound() { Ok(()) } else { Err(Failure::Unsound) }
+    if report.sound() {
+        Ok(())
+    } else {
+        Err(Failure::Unsound)
+    }
 }
 
 fn show_entry(entry: &Entry, json: bool) {
@@ -184,7 +209,11 @@ fn to_json(report: &Report) -> Value {
 }
 
 fn say(report: &Report) {
-    let open: u64 = report.chains.iter().map(|chain| chain.after_last_checkpoint).sum();
+    let open: u64 = report
+        .chains
+        .iter()
+        .map(|chain| chain.after_last_checkpoint)
+        .sum();
     anstream::println!(
         "{} entries in {} chains: {} calls, {} refusals",
         report.entries,

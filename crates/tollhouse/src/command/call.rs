@@ -19,7 +19,12 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
     let open = Open::new(reviewed, "call").await?;
     let cancel = CancellationToken::new();
     super::serve::spawn_signals(cancel.clone());
-    let flow = Flow { transport: "terminal", received: Instant::now(), traceparent: None, cancel };
+    let flow = Flow {
+        transport: "terminal",
+        received: Instant::now(),
+        traceparent: None,
+        cancel,
+    };
     let answered = open.gateway.call(&principal, asked, &flow).await;
     let closed = open.close().await;
     let failed = match &answered {

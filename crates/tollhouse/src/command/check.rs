@@ -67,7 +67,11 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
         problems: Vec::new(),
     };
     // Whatever a gateway compiles of its tools is compiled, so that `serve` finds nothing that was not told here.
-    let sources = if args.offline { Ok(gateway::Sources::default()) } else { house::sources(&reviewed.settings).await };
+    let sources = if args.offline {
+        Ok(gateway::Sources::default())
+    } else {
+        house::sources(&reviewed.settings).await
+    };
     let keeper = house::key_sets(&reviewed.settings);
     match keeper {
         Ok(keeper) if !args.offline => probe_issuers(&reviewed.settings, &keeper, &mut outcome.probes).await,
@@ -77,16 +81,22 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
     }
     if !args.offline {
         for upstream in &reviewed.settings.upstreams {
-            outcome.probes.push(probe(upstream, &reviewed.settings.limits).await);
+            outcome
+                .probes
+                .push(probe(upstream, &reviewed.settings.limits).await);
         }
     }
     match sources {
         Err(problems) => outcome.problems.extend(problems),
         Ok(sources) if !args.offline => {
             let ledger = house::paper_ledger(&reviewed.settings).await?;
-            if let Err(Failure::Problems(problems)) = house::gateway(reviewed, ledger, sources) {
-                outcome.problems.extend(problems);
+            match house::gateway(reviewed, ledger.clone(), sources) {
+                Ok(_) => {}
+                Err(Failure::Problems(problems)) => outcome.problems.extend(problems),
+                Err(failure) => return Err(failure),
             }
+            // It is in memory; there is nothing in it that anybody could miss.
+            let _ = ledger.close().await;
         }
         Ok(_) => {}
     }
@@ -106,14 +116,20 @@ fn say(outcome: Outcome, json: bool) -> Result<(), Failure> {
             anstream::println!("{}: {word}, {}", probe.what, probe.detail);
         }
         if outcome.problems.is_empty() {
-            anstream::println!("{} tools are enabled, {} operations are held", outcome.tools, outcome.held);
+            anstream::println!(
+                "{} tools are enabled, {} operations are held",
+                outcome.tools,
+                outcome.held
+            );
         } else {
             report(&outcome.problems);
         }
     }
     match (outcome.problems.is_empty(), outcome.ok) {
         (false, _) => Err(Failure::Faulty),
-        (true, false) => Err(Failure::Unavailable("something that the configuration names cannot be reached".to_owned())),
+        (true, false) => Err(Failure::Unavailable(
+            "something that the configuration names cannot be reached".to_owned(),
+        )),
         (true, true) => Ok(()),
     }
 }
@@ -129,12 +145,27 @@ async fn probe(upstream: &UpstreamSettings, limits: &Limits) -> Probe {
         let mut request = Request::new(Full::new(Bytes::new()));
         *request.method_mut() = Method::HEAD;
         *request.uri_mut() = destination.uri("/").map_err(|fault| fault.to_string())?;
-        let answer = client.send(request, Instant::now() + PROBE_TIMEOUT).await.map_err(|fault| fault.to_string())?;
-        Ok::<_, String>(format!("{} answered {}", destination.origin(), answer.status.as_u16()))
+        let answer = client
+            .send(request, Instant::now() + PROBE_TIMEOUT)
+            .await
+            .map_err(|fault| fault.to_string())?;
+        Ok::<_, String>(format!(
+            "{} answered {}",
+            destination.origin(),
+            answer.status.as_u16()
+        ))
     };
     match asked.await {
-        Ok(detail) => Probe { what, reached: true, detail },
-        Err(detail) => Probe { what, reached: false, detail },
+        Ok(detail) => Probe {
+            what,
+            reached: true,
+            detail,
+        },
+        Err(detail) => Probe {
+            what,
+            reached: false,
+            detail,
+        },
     }
 }
 
@@ -147,7 +178,11 @@ async fn probe_issuers(settings: &config::Settings, keeper: &KeySetKeeper, probe
             } else {
                 format!("its key set could not be fetched from {url}")
             };
-            probes.push(Probe { what: format!("issuer `{}`", issuer.name), reached, detail });
+            probes.push(Probe {
+                what: format!("issuer `{}`", issuer.name),
+                reached,
+                detail,
+            });
         }
     }
 }

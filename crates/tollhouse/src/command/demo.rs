@@ -40,7 +40,10 @@ pub(crate) async fn demo(args: Demo) -> Result<(), Failure> {
 fn introduce(town: &Town) {
     let endpoint = town.endpoint();
     anstream::println!("the gate is open at      {endpoint}");
-    anstream::println!("the invoice service is at {} (behind the gate; agents do not go there)\n", town.service_url());
+    anstream::println!(
+        "the invoice service is at {} (behind the gate; agents do not go there)\n",
+        town.service_url()
+    );
     let rows = SHOWN
         .iter()
         .filter_map(|name| {
@@ -62,8 +65,14 @@ fn introduce(town: &Town) {
     anstream::println!(
         "  {{\"servers\":{{\"tollhouse\":{{\"type\":\"http\",\"url\":\"{endpoint}\",\"headers\":{{\"Authorization\":\"Bearer {key}\"}}}}}}}}"
     );
-    anstream::println!("\nAsk for the status of invoice inv-1001, which is Ada's, and of inv-2001, which is not.");
-    let stop = if std::io::stdin().is_terminal() { "; press Ctrl-C to stop" } else { "" };
+    anstream::println!(
+        "\nAsk for the status of invoice inv-1001, which is Ada's, and of inv-2001, which is not."
+    );
+    let stop = if std::io::stdin().is_terminal() {
+        "; press Ctrl-C to stop"
+    } else {
+        ""
+    };
     anstream::println!("The ledger, as it grows{stop}:\n");
 }
 

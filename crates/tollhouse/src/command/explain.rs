@@ -2,22 +2,28 @@
 
 use gateway::{Explanation, StepOutcome};
 
+use super::Looking;
 use crate::cli::CallArgs;
 use crate::failure::Failure;
 use crate::{log, print};
 
 pub(crate) async fn explain(args: CallArgs) -> Result<(), Failure> {
     log::start_quiet();
-    let (settings, gateway) = super::looking(&args.path).await?;
-    let principal = super::principal(&settings, &args.caller)?;
-    let asked = super::asked(&settings, &args)?;
-    let explanation = gateway.explain(&principal, asked).await;
+    let looking = Looking::open(&args.path).await?;
+    let principal = super::principal(&looking.settings, &args.caller)?;
+    let asked = super::asked(&looking.settings, &args)?;
+    let explanation = looking.gateway.explain(&principal, asked).await;
+    looking.close().await;
     if args.format.json {
         print::json(&explanation.to_json());
     } else {
         say(&explanation);
     }
-    if explanation.would_be_made() { Ok(()) } else { Err(Failure::No) }
+    if explanation.would_be_made() {
+        Ok(())
+    } else {
+        Err(Failure::No)
+    }
 }
 
 fn say(explanation: &Explanation) {
@@ -29,7 +35,12 @@ fn say(explanation: &Explanation) {
                 StepOutcome::Passed => "ok",
                 StepOutcome::Stopped => "NO",
             };
-            vec![step.number.to_string(), step.name.to_owned(), word.to_owned(), step.detail.clone()]
+            vec![
+                step.number.to_string(),
+                step.name.to_owned(),
+                word.to_owned(),
+                step.detail.clone(),
+            ]
         })
         .collect();
     print::table(&["step", "", "", ""], rows);
@@ -40,7 +51,12 @@ fn say(explanation: &Explanation) {
             anstream::println!("{name}: {value}");
         }
         if let Some(credential) = &request.credential {
-            anstream::println!("{}: [hidden]", credential.trim_start_matches("header ").trim_start_matches("query "));
+            anstream::println!(
+                "{}: [hidden]",
+                credential
+                    .trim_start_matches("header ")
+                    .trim_start_matches("query ")
+            );
         }
         if let Some(body) = &request.body {
             anstream::println!("\n{body}");
@@ -48,6 +64,9 @@ fn say(explanation: &Explanation) {
         anstream::println!("\nthe call would be made; nothing was sent");
     }
     if let Some(refusal) = &explanation.refusal {
-        anstream::println!("\nthe call would be refused; the agent would read: {}", refusal.for_agent());
+        anstream::println!(
+            "\nthe call would be refused; the agent would read: {}",
+            refusal.for_agent()
+        );
     }
 }

@@ -23,7 +23,9 @@ pub(crate) fn init(args: &Init) -> Result<(), Failure> {
         .map_err(|error| Failure::Input(format!("`{}` cannot be made: {error}", policy.display())))?;
     write_new(&args.folder.join("tollhouse.toml"), config::template())?;
     write_new(&policy.join("rules.cedar"), POLICY)?;
-    anstream::println!("edit tollhouse.toml, put your OpenAPI document beside it, then run `tollhouse check`");
+    anstream::println!(
+        "edit tollhouse.toml, put your OpenAPI document beside it, then run `tollhouse check`"
+    );
     Ok(())
 }
 
@@ -42,6 +44,9 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
             anstream::println!("kept {}, which is there already", path.display());
             Ok(())
         }
-        Err(error) => Err(Failure::Input(format!("`{}` cannot be written: {error}", path.display()))),
+        Err(error) => Err(Failure::Input(format!(
+            "`{}` cannot be written: {error}",
+            path.display()
+        ))),
     }
 }

@@ -34,9 +34,15 @@ pub(crate) async fn add(args: KeysAdd) -> Result<(), Failure> {
     store.keys_add(&row).await.map_err(|fault| unavailable(&fault))?;
     store.close().await;
     if args.format.json {
-        print::json(&json!({ "id": row.id, "caller": row.caller, "expires": row.expires, "key": made.shown.expose_secret() }));
+        print::json(
+            &json!({ "id": row.id, "caller": row.caller, "expires": row.expires, "key": made.shown.expose_secret() }),
+        );
     } else {
-        anstream::eprintln!("key `{}` of caller `{}`; it is shown this once and stored nowhere:", row.id, row.caller);
+        anstream::eprintln!(
+            "key `{}` of caller `{}`; it is shown this once and stored nowhere:",
+            row.id,
+            row.caller
+        );
         anstream::println!("{}", made.shown.expose_secret());
     }
     Ok(())
@@ -102,10 +108,15 @@ pub(crate) async fn revoke(args: KeysRevoke) -> Result<(), Failure> {
     let settings = super::settings(&args.path)?;
     let id = KeyId::parse(&args.id).map_err(|fault| Failure::Input(fault.to_string()))?;
     let store = house::store(&settings).await?;
-    let known = store.keys_revoke(&id, Timestamp::now()).await.map_err(|fault| unavailable(&fault))?;
+    let known = store
+        .keys_revoke(&id, Timestamp::now())
+        .await
+        .map_err(|fault| unavailable(&fault))?;
     store.close().await;
     if !known {
-        return Err(Failure::Input(format!("there is no key `{id}` that was not revoked; see `tollhouse keys list`")));
+        return Err(Failure::Input(format!(
+            "there is no key `{id}` that was not revoked; see `tollhouse keys list`"
+        )));
     }
     let within = settings.limits.keys_refresh_interval.as_millis();
     anstream::println!("key `{id}` is revoked; running servers refuse it within {within} ms");
@@ -115,20 +126,27 @@ pub(crate) async fn revoke(args: KeysRevoke) -> Result<(), Failure> {
 /// A point in time, written as one or as a duration from now.
 fn end(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     let wrong = || {
-        Failure::Input(format!("`{text}` is no end; write a time as 2027-01-31T00:00:00Z, or a duration as 90d or 12h"))
+        Failure::Input(format!(
+            "`{text}` is no end; write a time as 2027-01-31T00:00:00Z, or a duration as 90d or 12h"
+        ))
     };
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);
     }
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+    let (number, unit) = text
+        .split_at_checked(text.len().saturating_sub(1))
+        .ok_or_else(wrong)?;
     let number: i64 = number.parse().map_err(|_| wrong())?;
     let hours = match unit {
         "d" => number.checked_mul(24),
         "h" => Some(number),
         _ => None,
     };
-    let hours = hours.filter(|hours| (1..=24 * 36_500).contains(hours)).ok_or_else(wrong)?;
-    now.checked_add(SignedDuration::from_hours(hours)).map_err(|_| wrong())
+    let hours = hours
+        .filter(|hours| (1..=24 * 36_500).contains(hours))
+        .ok_or_else(wrong)?;
+    now.checked_add(SignedDuration::from_hours(hours))
+        .map_err(|_| wrong())
 }
 
 fn unavailable(fault: &store::StoreFault) -> Failure {
@@ -149,7 +167,17 @@ mod tests {
         ] {
             assert_eq!(end(text, now).unwrap().to_string(), expected, "{text}");
         }
-        for text in ["", "d", "0d", "-1d", "1", "90 days", "99999999d", "tomorrow", "1ü"] {
+        for text in [
+            "",
+            "d",
+            "0d",
+            "-1d",
+            "1",
+            "90 days",
+            "99999999d",
+            "tomorrow",
+            "1ü",
+        ] {
             assert!(end(text, now).is_err(), "{text}");
         }
     }

@@ -74,11 +74,26 @@ fn settings(path: &ConfigPath) -> Result<Settings, Failure> {
 }
 
 /// A gateway that records into memory: for commands that look and do not act.
-async fn looking(path: &ConfigPath) -> Result<(Settings, Arc<Gateway>), Failure> {
-    let reviewed = review(path)?;
-    let ledger = house::paper_ledger(&reviewed.settings).await?;
-    let sources = house::sources(&reviewed.settings).await.map_err(Failure::Problems)?;
-    house::gateway(reviewed, ledger, sources)
+struct Looking {
+    settings: Settings,
+    gateway: Arc<Gateway>,
+}
+
+impl Looking {
+    async fn open(path: &ConfigPath) -> Result<Self, Failure> {
+        let reviewed = review(path)?;
+        let sources = house::sources(&reviewed.settings)
+            .await
+            .map_err(Failure::Problems)?;
+        let ledger = house::paper_ledger(&reviewed.settings).await?;
+        let (settings, gateway) = house::gateway(reviewed, ledger, sources)?;
+        Ok(Self { settings, gateway })
+    }
+
+    /// Ends the ledger in memory. There is nothing in it that anybody could miss.
+    async fn close(self) {
+        let _ = self.gateway.ledger().clone().close().await;
+    }
 }
 
 /// The caller of `--as`.
@@ -89,12 +104,24 @@ fn principal(settings: &Settings, name: &str) -> Result<Principal, Failure> {
 /// What a call on the command line asks for.
 fn asked(settings: &Settings, args: &CallArgs) -> Result<Asked, Failure> {
     let limits = &settings.limits;
-    let text = if args.arguments == "-" { read_standard_input(limits.arguments_bytes_max)? } else { args.arguments.clone() };
-    let json = JsonLimits { bytes_max: limits.arguments_bytes_max, depth_max: limits.json_depth_max };
+    let text = if args.arguments == "-" {
+        read_standard_input(limits.arguments_bytes_max)?
+    } else {
+        args.arguments.clone()
+    };
+    let json = JsonLimits {
+        bytes_max: limits.arguments_bytes_max,
+        depth_max: limits.json_depth_max,
+    };
     let arguments = Arguments::parse(text.as_bytes(), json).map_err(|fault| {
-        Failure::Input(format!("the arguments cannot be read: {fault}; write a JSON object, as '{{\"id\":\"x\"}}'"))
+        Failure::Input(format!(
+            "the arguments cannot be read: {fault}; write a JSON object, as '{{\"id\":\"x\"}}'"
+        ))
     })?;
-    Ok(Asked { name: args.tool.clone(), arguments })
+    Ok(Asked {
+        name: args.tool.clone(),
+        arguments,
+    })
 }
 
 fn read_standard_input(bytes_max: usize) -> Result<String, Failure> {

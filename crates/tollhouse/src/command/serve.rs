@@ -58,7 +58,12 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
 async fn serve_stdio(reviewed: house::Reviewed, shutdown: CancellationToken) -> Result<(), Failure> {
     let Some(setting) = reviewed.settings.stdio.clone() else {
         let text = "stdio has no caller; add `[stdio]` with `caller = \"NAME\"`";
-        return Err(Failure::Problems(vec![Problem::at(&reviewed.settings, "stdio", "configuration", text)]));
+        return Err(Failure::Problems(vec![Problem::at(
+            &reviewed.settings,
+            "stdio",
+            "configuration",
+            text,
+        )]));
     };
     let caller = house::caller(&reviewed.settings, setting.caller.as_str())?;
     let open = Open::new(reviewed, "stdio").await?;
@@ -74,8 +79,9 @@ async fn serve_stdio(reviewed: house::Reviewed, shutdown: CancellationToken) -> 
 
 /// Binds the address and lets the settings follow it, where it asked for any free port.
 pub(crate) async fn listen(settings: &mut Settings) -> Result<Listener, Failure> {
-    let listener =
-        Listener::bind(settings.listen).await.map_err(|fault| Failure::Unavailable(fault.to_string()))?;
+    let listener = Listener::bind(settings.listen)
+        .await
+        .map_err(|fault| Failure::Unavailable(fault.to_string()))?;
     settings.listening_on(listener.address());
     Ok(listener)
 }
@@ -90,15 +96,25 @@ pub(crate) struct Open {
 impl Open {
     pub(crate) async fn new(reviewed: house::Reviewed, role: &str) -> Result<Self, Failure> {
         // Sources first: a fault there leaves no trace in the ledger.
-        let sources = house::sources(&reviewed.settings).await.map_err(Failure::Problems)?;
+        let sources = house::sources(&reviewed.settings)
+            .await
+            .map_err(Failure::Problems)?;
         let store = house::store(&reviewed.settings).await?;
         let ledger = house::ledger(&reviewed.settings, &store, role).await?;
         let (settings, gateway) = house::gateway(reviewed, ledger, sources)?;
-        Ok(Self { settings, gateway, store })
+        Ok(Self {
+            settings,
+            gateway,
+            store,
+        })
     }
 
     /// The HTTP face, with everything that it follows in the background until `shutdown`.
-    pub(crate) async fn face(&self, listener: &Listener, shutdown: &CancellationToken) -> Result<Face, Failure> {
+    pub(crate) async fn face(
+        &self,
+        listener: &Listener,
+        shutdown: &CancellationToken,
+    ) -> Result<Face, Failure> {
         let settings = &self.settings;
         let keys = if settings.identity.api_keys {
             let interval = settings.limits.keys_refresh_interval;
@@ -121,7 +137,10 @@ impl Open {
             )
         };
         let base = settings.public_url.as_str().trim_end_matches('/');
-        let scopes: Vec<String> = issuers.iter().flat_map(|issuer| issuer.scopes_required.clone()).collect();
+        let scopes: Vec<String> = issuers
+            .iter()
+            .flat_map(|issuer| issuer.scopes_required.clone())
+            .collect();
         let door = Door::new(DoorParts {
             keys: keys.map(|keys| keys as Arc<dyn identity::KeyDirectory>),
             tokens: Tokens::new(issuers, &settings.limits),
@@ -137,7 +156,12 @@ impl Open {
             &settings.allowed_hosts,
             &settings.allowed_origins,
         );
-        Ok(Face::new(FaceOptions { gateway: Arc::clone(&self.gateway), door, neighbours, path: PATH.to_owned() }))
+        Ok(Face::new(FaceOptions {
+            gateway: Arc::clone(&self.gateway),
+            door,
+            neighbours,
+            path: PATH.to_owned(),
+        }))
     }
 
     /// Closes ledger and store, in this order.
@@ -152,8 +176,10 @@ impl Open {
 fn metadata_url(public_url: &str) -> String {
     const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
     let host_ends = public_url.find("://").map_or(0, |at| at + 3);
-    let path_begins =
-        public_url.get(host_ends..).and_then(|rest| rest.find('/')).map_or(public_url.len(), |at| host_ends + at);
+    let path_begins = public_url
+        .get(host_ends..)
+        .and_then(|rest| rest.find('/'))
+        .map_or(public_url.len(), |at| host_ends + at);
     let (host, path) = public_url.split_at(path_begins);
     format!("{host}{WELL_KNOWN}{path}{PATH}")
 }
@@ -185,7 +211,8 @@ pub(crate) fn spawn_signals(shutdown: CancellationToken) {
 #[cfg(unix)]
 async fn signal() -> bool {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         return false;
     };
@@ -207,8 +234,14 @@ mod tests {
     #[test]
     fn auth_02_the_metadata_stands_between_host_and_path() {
         for (public, expected) in [
-            ("http://127.0.0.1:7300", "http://127.0.0.1:7300/.well-known/oauth-protected-resource/mcp"),
-            ("https://example.com/gate", "https://example.com/.well-known/oauth-protected-resource/gate/mcp"),
+            (
+                "http://127.0.0.1:7300",
+                "http://127.0.0.1:7300/.well-known/oauth-protected-resource/mcp",
+            ),
+            (
+                "https://example.com/gate",
+                "https://example.com/.well-known/oauth-protected-resource/gate/mcp",
+            ),
         ] {
             assert_eq!(metadata_url(public), expected);
         }

@@ -9,12 +9,18 @@ use crate::cli::Cli;
 use crate::failure::Failure;
 
 pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
-    clap_complete::generate(shell, &mut Cli::command(), "tollhouse", &mut std::io::stdout().lock());
+    clap_complete::generate(
+        shell,
+        &mut Cli::command(),
+        "tollhouse",
+        &mut std::io::stdout().lock(),
+    );
     Ok(())
 }
 
 pub(crate) fn manual(folder: &Path) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::Input(format!("`{}` cannot be written: {error}", folder.display()));
+    let failed =
+        |error: std::io::Error| Failure::Input(format!("`{}` cannot be written: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;
     anstream::println!("wrote the manual pages to {}", folder.display());

@@ -5,17 +5,25 @@ use model::Value;
 use serde_json::json;
 use wire::Revision;
 
+use super::Looking;
 use crate::cli::Tools;
 use crate::failure::Failure;
 use crate::{log, print};
 
 pub(crate) async fn tools(args: Tools) -> Result<(), Failure> {
     log::start_quiet();
-    let (settings, gateway) = super::looking(&args.path).await?;
+    let looking = Looking::open(&args.path).await?;
+    let said = say(&args, &looking);
+    looking.close().await;
+    said
+}
+
+fn say(args: &Tools, looking: &Looking) -> Result<(), Failure> {
+    let Looking { settings, gateway } = looking;
     match &args.caller {
-        None => all(&gateway, args.format.json),
+        None => all(gateway, args.format.json),
         Some(name) => {
-            let principal = super::principal(&settings, name)?;
+            let principal = super::principal(settings, name)?;
             let mut tools = Vec::new();
             let mut cursor: Option<String> = None;
             loop {
@@ -29,11 +37,16 @@ pub(crate) async fn tools(args: Tools) -> Result<(), Failure> {
                 }
             }
             if args.format.json {
-                let tools: Vec<Value> =
-                    tools.iter().map(|tool| Value::Object(tool.write(Revision::NEWEST_STATELESS))).collect();
+                let tools: Vec<Value> = tools
+                    .iter()
+                    .map(|tool| Value::Object(tool.write(Revision::NEWEST_STATELESS)))
+                    .collect();
                 print::json(&json!({ "tools": tools }));
             } else {
-                let rows = tools.iter().map(|tool| vec![tool.name.to_string(), tool.description.clone()]).collect();
+                let rows = tools
+                    .iter()
+                    .map(|tool| vec![tool.name.to_string(), tool.description.clone()])
+                    .collect();
                 print::table(&["tool", "what the model reads"], rows);
             }
         }
@@ -44,7 +57,12 @@ pub(crate) async fn tools(args: Tools) -> Result<(), Failure> {
 /// Every enabled tool, with what the reviewer decided about it.
 fn all(gateway: &Gateway, json: bool) {
     let rows = gateway.catalog().tools().map(|tool| {
-        let rules: Vec<String> = gateway.policy().rules_for(tool.name()).iter().map(|rule| rule.id.to_string()).collect();
+        let rules: Vec<String> = gateway
+            .policy()
+            .rules_for(tool.name())
+            .iter()
+            .map(|rule| rule.id.to_string())
+            .collect();
         (tool, rules)
     });
     if json {

@@ -35,9 +35,15 @@ struct Case {
 
 enum Expected {
     /// Allowed by this rule, with one request, and exactly these fields in the answer.
-    Allowed { rule: &'static str, fields: &'static [&'static str] },
+    Allowed {
+        rule: &'static str,
+        fields: &'static [&'static str],
+    },
     /// Refused for this reason by this rule, if it was one, with no request.
-    Refused { code: &'static str, rule: Option<&'static str> },
+    Refused {
+        code: &'static str,
+        rule: Option<&'static str>,
+    },
 }
 
 /// What came of a case.
@@ -55,49 +61,75 @@ fn cases() -> Vec<Case> {
             caller: Some("ada"),
             tool: status,
             arguments: json!({ "invoice_id": "inv-1001" }),
-            expected: Expected::Allowed { rule: "status-of-own-invoice", fields: &["due", "status"] },
+            expected: Expected::Allowed {
+                rule: "status-of-own-invoice",
+                fields: &["due", "status"],
+            },
         },
         Case {
             what: "ada asks for an invoice of another organisation",
             caller: Some("ada"),
             tool: status,
             arguments: json!({ "invoice_id": "inv-2001" }),
-            expected: Expected::Refused { code: "not-permitted", rule: None },
+            expected: Expected::Refused {
+                code: "not-permitted",
+                rule: None,
+            },
         },
         Case {
             what: "eve, who has left, asks for an invoice of her old organisation",
             caller: Some("eve"),
             tool: status,
             arguments: json!({ "invoice_id": "inv-1001" }),
-            expected: Expected::Refused { code: "not-permitted", rule: Some("only-current-members") },
+            expected: Expected::Refused {
+                code: "not-permitted",
+                rule: Some("only-current-members"),
+            },
         },
         Case {
             what: "ada sends an argument that the tool does not have",
             caller: Some("ada"),
             tool: status,
             arguments: json!({ "invoice_id": "inv-1001", "tenant": "south" }),
-            expected: Expected::Refused { code: "arguments-invalid", rule: None },
+            expected: Expected::Refused {
+                code: "arguments-invalid",
+                rule: None,
+            },
         },
         Case {
             what: "ada asks for a payment, which nobody approved",
             caller: Some("ada"),
             tool: "billing_payInvoice",
-            arguments: json!({ "invoice_id": "inv-1001", "amount_minor": 100, "currency": "EUR" }),
-            expected: Expected::Refused { code: "consent-missing", rule: Some("pay-own-invoice") },
+            arguments: json!({
+                "invoice_id": "inv-1001",
+                "Idempotency-Key": "demo-payment-1",
+                "amount_minor": 100,
+                "currency": "EUR",
+            }),
+            expected: Expected::Refused {
+                code: "consent-missing",
+                rule: Some("pay-own-invoice"),
+            },
         },
         Case {
             what: "ada asks for a tool that nobody enabled",
             caller: Some("ada"),
             tool: "billing_listMembers",
             arguments: json!({}),
-            expected: Expected::Refused { code: "held", rule: None },
+            expected: Expected::Refused {
+                code: "held",
+                rule: None,
+            },
         },
         Case {
             what: "somebody without an identity asks for an invoice",
             caller: None,
             tool: status,
             arguments: json!({ "invoice_id": "inv-1001" }),
-            expected: Expected::Refused { code: "unauthenticated", rule: None },
+            expected: Expected::Refused {
+                code: "unauthenticated",
+                rule: None,
+            },
         },
     ]
 }
@@ -131,7 +163,12 @@ pub(super) async fn run(town: &Town) -> Result<bool, Failure> {
 }
 
 /// Sends one case through the gate and collects what came of it.
-async fn see(town: &Town, client: &Client, ledger: &mut Receiver<Arc<Entry>>, case: &Case) -> Result<Seen, Failure> {
+async fn see(
+    town: &Town,
+    client: &Client,
+    ledger: &mut Receiver<Arc<Entry>>,
+    case: &Case,
+) -> Result<Seen, Failure> {
     let deadline = Instant::now() + CASE_TIMEOUT;
     let before = town.service_requests();
     let answer = client
@@ -148,7 +185,9 @@ async fn see(town: &Town, client: &Client, ledger: &mut Receiver<Arc<Entry>>, ca
     let decision = async {
         loop {
             match ledger.recv().await {
-                Ok(entry) if matches!(entry.kind(), EntryKind::Intent | EntryKind::Refusal) => return Ok(entry),
+                Ok(entry) if matches!(entry.kind(), EntryKind::Intent | EntryKind::Refusal) => {
+                    return Ok(entry);
+                }
                 Ok(_) => {}
                 Err(error) => return Err(Failure::Internal(format!("the ledger gave no entry: {error}"))),
             }
@@ -157,7 +196,11 @@ async fn see(town: &Town, client: &Client, ledger: &mut Receiver<Arc<Entry>>, ca
     let entry = tokio::time::timeout_at(deadline, decision)
         .await
         .map_err(|_| Failure::Internal("the ledger gave no entry in time".to_owned()))??;
-    Ok(Seen { answer, entry, requests: town.service_requests() - before })
+    Ok(Seen {
+        answer,
+        entry,
+        requests: town.service_requests() - before,
+    })
 }
 
 fn request(town: &Town, case: &Case) -> Result<Request<Full<Bytes>>, Failure> {
@@ -182,7 +225,10 @@ fn request(town: &Town, case: &Case) -> Result<Request<Full<Bytes>>, Failure> {
     *request.uri_mut() = town.endpoint().parse().map_err(|_| broken("the endpoint"))?;
     let headers = request.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers.insert(
+        header::ACCEPT,
+        HeaderValue::from_static("application/json, text/event-stream"),
+    );
     headers.insert(wire::header::PROTOCOL_VERSION, HeaderValue::from_static(revision));
     headers.insert(wire::header::METHOD, HeaderValue::from_static("tools/call"));
     headers.insert(wire::header::NAME, HeaderValue::from_static(case.tool));
@@ -202,14 +248,21 @@ impl Case {
         match &self.expected {
             Expected::Allowed { rule, fields } => {
                 if seen.entry.kind() != EntryKind::Intent || rules != [*rule] {
-                    faults.push(format!("the ledger says {}, not that `{rule}` permits it", seen.entry));
+                    faults.push(format!(
+                        "the ledger says {}, not that `{rule}` permits it",
+                        seen.entry
+                    ));
                 }
                 if seen.requests != 1 {
                     faults.push(format!("the service counted {} requests, not 1", seen.requests));
                 }
-                let result = seen.answer.pointer("/result/structuredContent").and_then(Value::as_object);
-                let mut found: Vec<&str> =
-                    result.map(|object| object.keys().map(String::as_str).collect()).unwrap_or_default();
+                let result = seen
+                    .answer
+                    .pointer("/result/structuredContent")
+                    .and_then(Value::as_object);
+                let mut found: Vec<&str> = result
+                    .map(|object| object.keys().map(String::as_str).collect())
+                    .unwrap_or_default();
                 found.sort_unstable();
                 if found != *fields {
                     faults.push(format!("the answer has the fields {found:?}, not {fields:?}"));
@@ -236,8 +289,18 @@ impl Case {
             Some(code) => format!("refused: {code}"),
         };
         let rules = seen.entry.rules();
-        let rules = if rules.is_empty() { "none".to_owned() } else { rules.join(", ") };
+        let rules = if rules.is_empty() {
+            "none".to_owned()
+        } else {
+            rules.join(", ")
+        };
         let word = if right { "ok" } else { "WRONG" };
-        vec![self.what.to_owned(), decision, rules, seen.requests.to_string(), word.to_owned()]
+        vec![
+            self.what.to_owned(),
+            decision,
+            rules,
+            seen.requests.to_string(),
+            word.to_owned(),
+        ]
     }
 }

@@ -100,7 +100,10 @@ impl Town {
             tracing::error!(%error, "the gate did not close in order");
         }
         self.open.close().await?;
-        self.service.stop().await.map_err(|error| Failure::Internal(format!("{error:#}")))
+        self.service
+            .stop()
+            .await
+            .map_err(|error| Failure::Internal(format!("{error:#}")))
     }
 }
 
@@ -114,13 +117,19 @@ fn credential() -> Result<SecretText, Failure> {
 /// The files of the example, with the addresses of this run as variables.
 fn world(folder: &Path, service: &invoices::Running, credential: &SecretText) -> PaperWorld {
     let database = format!("sqlite:{}", service.database_path().display());
-    let mut world = PaperWorld { now: Timestamp::now(), ..PaperWorld::default() }
-        .with_file(folder.join("tollhouse.toml"), invoices::CONFIG)
-        .with_file(folder.join("openapi.yaml"), invoices::OPENAPI)
-        .with_file(folder.join("policy/invoices.cedar"), invoices::POLICY)
-        .with_variable(invoices::URL_VARIABLE, service.url())
-        .with_variable(invoices::DATABASE_VARIABLE, database);
-    world.variables.insert(invoices::TOKEN_VARIABLE.to_owned(), Some(credential.expose_secret().to_owned()));
+    let mut world = PaperWorld {
+        now: Timestamp::now(),
+        ..PaperWorld::default()
+    }
+    .with_file(folder.join("tollhouse.toml"), invoices::CONFIG)
+    .with_file(folder.join("openapi.yaml"), invoices::OPENAPI)
+    .with_file(folder.join("policy/invoices.cedar"), invoices::POLICY)
+    .with_variable(invoices::URL_VARIABLE, service.url())
+    .with_variable(invoices::DATABASE_VARIABLE, database);
+    world.variables.insert(
+        invoices::TOKEN_VARIABLE.to_owned(),
+        Some(credential.expose_secret().to_owned()),
+    );
     world
 }
 
