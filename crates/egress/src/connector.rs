@@ -288,3 +288,24 @@ impl hyper::rt::Write for Io {
         Pin::new(&mut self.0).poll_write_vectored(cx, bufs)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::SystemResolver;
+
+    #[tokio::test]
+    async fn small_requests_do_not_wait_for_company() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri: Uri = format!("http://{}/", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
+        let dialer = Dialer(Arc::new(Rules {
+            network: Network::allowing(vec!["127.0.0.0/8".parse().unwrap()]),
+            resolver: Arc::new(SystemResolver),
+            connect_timeout: Duration::from_secs(5),
+        }));
+        let Io(io) = dialer.dial(&uri).await.unwrap();
+        assert!(io.inner().nodelay().unwrap());
+    }
+}

@@ -199,6 +199,28 @@ async fn an_answer_that_mixes_good_and_bad_addresses_is_refused_whole() {
     assert_eq!(good.connections(), 0);
 }
 
+/// Systems take a connection to no address in particular for one to themselves, so that the peer is not who was named.
+#[tokio::test]
+async fn who_is_at_the_other_end_is_judged_too() {
+    let server = Server::start(|_| Act::Say(answer("secret"))).await;
+    let options = ClientOptions {
+        network: Network::allowing(vec!["0.0.0.0/8".parse().unwrap()]),
+        ..options()
+    };
+    let client = Client::new(options).unwrap();
+    let url = format!("http://0.0.0.0:{}/", server.address.port());
+    let fault = client.send(get(&url), soon()).await.unwrap_err();
+    match fault {
+        EgressFault::Refused { host, address, .. } => {
+            assert_eq!(host, "0.0.0.0");
+            assert_eq!(address, server.address.ip());
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(client.requests(), 0);
+    assert!(server.heads().is_empty());
+}
+
 #[tokio::test]
 async fn a_name_without_an_address_and_a_failing_resolver_are_a_no() {
     struct Failing;

@@ -189,6 +189,11 @@ pub(crate) fn a_while() -> Instant {
     Instant::now() + Duration::from_secs(1)
 }
 
+/// Beyond the patience of [`in_time`]: something else must end the waiting.
+pub(crate) fn never() -> Instant {
+    Instant::now() + Duration::from_secs(3_600)
+}
+
 /// Fails a test that hangs, instead of waiting for whoever runs it.
 pub(crate) async fn in_time<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), future)
