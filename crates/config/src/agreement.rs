@@ -164,6 +164,66 @@ fn the_classes_of_the_table_are_those_of_the_model() {
     assert_eq!(all, CLASSES);
 }
 
+#[test]
+fn a_list_or_table_is_taken_at_its_longest_and_refused_one_past_it() {
+    let too_long = |kind: &Kind, text: &str| {
+        let faults = check(kind, text);
+        faults
+            .iter()
+            .any(|fault| fault.key == "key" && fault.kind == FaultKind::OutOfRange)
+    };
+    let mut tried = 0;
+    for (section, key) in keys() {
+        let (max, item) = match key.kind {
+            Kind::List { max, .. } => (
+                max,
+                format!(
+                    "{}, ",
+                    key.example.trim_matches(['[', ']']).split(", ").next().unwrap()
+                ),
+            ),
+            Kind::OneOrMany { max, .. } => (max, format!("{}, ", key.example)),
+            Kind::Named {
+                max,
+                of: Kind::Table(_),
+                ..
+            } => (max, "{}, ".to_owned()),
+            Kind::Named { max, .. } => (max, "\"x\", ".to_owned()),
+            _ => continue,
+        };
+        let named = matches!(key.kind, Kind::Named { .. });
+        let text = |length: usize| {
+            let items = (0..length).map(|n| {
+                if named {
+                    format!("k{n} = {item}")
+                } else {
+                    item.clone()
+                }
+            });
+            let items: String = items.collect();
+            if named {
+                format!("{{ {items} }}")
+            } else {
+                format!("[{items}]")
+            }
+        };
+        tried += 1;
+        assert!(
+            !too_long(&key.kind, &text(max)),
+            "{}.{} at {max}",
+            section.at,
+            key.name
+        );
+        assert!(
+            too_long(&key.kind, &text(max + 1)),
+            "{}.{} past {max}",
+            section.at,
+            key.name
+        );
+    }
+    assert!(tried >= 20, "{tried}");
+}
+
 // === loader and schema on the same documents ===
 
 /// Everything that is written in the complete file: the path of a key, and its row.

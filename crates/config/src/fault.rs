@@ -250,6 +250,19 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_is_an_object_with_the_documented_names() {
+        let fault = fault(3).found(None).expected("a path");
+        assert_eq!(
+            serde_json::to_string(&fault).unwrap(),
+            r#"{"file":"a.toml","line":3,"column":2,"key":"store","kind":"missing","problem":"this key is missing","found":null,"expected":"a path","hint":null}"#
+        );
+        assert_eq!(
+            serde_json::to_string(&FaultKind::UnknownKey).unwrap(),
+            "\"unknown-key\""
+        );
+    }
+
+    #[test]
     fn faults_come_in_the_order_of_the_file_and_those_past_the_limit_are_counted() {
         let mut faults = Faults::default();
         for line in (1..=FAULTS_MAX).rev() {

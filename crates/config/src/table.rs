@@ -239,7 +239,7 @@ static IDENTITY: Section = Section {
             Kind::Truth,
             "true",
             "false",
-            "Whether API keys are accepted. Keys are made with `tollhouse key add` and stand for a caller of this file.",
+            "Whether API keys are accepted. A key stands for a caller of this file.",
         ),
         optional(
             "issuer",

@@ -130,8 +130,8 @@ const RESERVED_HEADERS: [&str; 21] = [
     "tracestate",
     "transfer-encoding",
     "upgrade",
-    "user-agent",
     "via",
+    "x-real-ip",
 ];
 const RESERVED_PREFIXES: [&str; 3] = ["proxy-", "mcp-", "x-forwarded-"];
 

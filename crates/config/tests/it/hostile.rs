@@ -96,6 +96,8 @@ fn the_file_is_taken_at_its_limit_and_refused_one_past_it() {
     let lowered = format!("{SHORT}[limits]\nconfig_bytes_max = 1024\n");
     assert_eq!(faults_of(padded(&lowered, 1_024)), []);
     assert_eq!(faults_of(padded(&lowered, 1_025)).len(), 1);
+    // Nothing of a file that is too long is parsed: it would have a fault on every line.
+    assert_eq!(faults_of("=\n".repeat(MIB)).len(), 1);
     // The word alone lets a large file be read; it does not let it be used.
     let spoken = format!("{SHORT}# config_bytes_max\n");
     assert_eq!(faults_of(padded(&spoken, MIB + 1)).len(), 1);
@@ -150,6 +152,22 @@ fn a_policy_folder_is_taken_with_a_thousand_rule_files_and_not_with_one_more() {
 }
 
 #[test]
+fn tools_are_taken_up_to_their_limit_and_one_more_is_a_fault() {
+    let tools = |count: usize| -> String {
+        let tool = |n| format!("[upstream.api.tool.t{n}]\noperation = \"x\"\nclass = \"read\"\n");
+        format!(
+            "{SHORT}{}[limits]\ntools_max = 3\n",
+            (0..count).map(tool).collect::<String>()
+        )
+    };
+    assert_eq!(faults_of(tools(3)), []);
+    only(
+        &faults_of(tools(4)),
+        "tollhouse.toml:1:2: upstream: there are 4 tools; at most 3 are allowed; enable fewer, or raise `limits.tools_max`",
+    );
+}
+
+#[test]
 fn deep_and_long_texts_end_in_a_fault_and_not_in_a_crash() {
     let dotted = ["a"; 60].join(".");
     for text in [
@@ -177,13 +195,13 @@ fn deep_and_long_texts_end_in_a_fault_and_not_in_a_crash() {
 fn huge_lists_and_tables_are_one_fault_each() {
     let list = format!(
         "{SHORT}[limits]\n[identity.issuer.i]\nissuer = \"https://i.example\"\nkey_set = \"file:keys.json\"\naudience = [{}]\n",
-        "\"x\", ".repeat(100_000)
+        "1, ".repeat(100_000)
     );
     only(
         &faults_of(list),
         "tollhouse.toml:8:12: identity.issuer.i.audience: this has 100000 items; at most 16 are allowed",
     );
-    let headers: String = (0..10_000).map(|n| format!("X-H{n} = \"v\"\n")).collect();
+    let headers: String = (0..10_000).map(|n| format!("X-H{n} = 1\n")).collect();
     only(
         &faults_of(format!("{SHORT}[upstream.api.headers]\n{headers}")),
         "tollhouse.toml:4:1: upstream.api.headers: this has 10000 entries; at most 64 are allowed",

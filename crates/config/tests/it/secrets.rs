@@ -20,11 +20,12 @@ fn settings_and_warnings_show_no_secret() {
         "\"env:DIRECTORY\"",
     );
     assert_ne!(text, COMPLETE);
-    let loaded = load(
-        Path::new("tollhouse.toml"),
-        &world().with_file("tollhouse.toml", text),
-    )
-    .unwrap();
+    // A key set with symmetric keys is as secret as a password.
+    let keys = format!("{{\"keys\":[{{\"k\":\"{CANARY}\"}}]}}");
+    let world = world()
+        .with_file("tollhouse.toml", text)
+        .with_file("keys.json", keys);
+    let loaded = load(Path::new("tollhouse.toml"), &world).unwrap();
     hides(&format!("{loaded:?}"));
     hides(&format!("{loaded:#?}"));
     // The secrets are in it: the test would find them if they were shown.
