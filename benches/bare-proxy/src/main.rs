@@ -25,6 +25,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 
 /// Open connections; one more waits.
@@ -85,9 +86,10 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     let listener = TcpListener::bind(options.listen)
         .await
         .with_context(|| format!("cannot listen on `{}`; choose another port, or 0", options.listen))?;
+    let stop = Stop::listen()?;
     announce(listener.local_addr()?);
     tokio::select! {
-        told = told_to_stop() => told,
+        () = stop.told() => Ok(()),
         failed = accept(&listener, &proxy) => failed,
     }
 }
@@ -160,18 +162,25 @@ fn plain(status: StatusCode) -> Response<Body> {
     response
 }
 
-#[cfg(unix)]
-async fn told_to_stop() -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted?,
-        _ = terminate.recv() => {}
-    }
-    Ok(())
+/// The signals that end the proxy, heard from the moment this exists.
+struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
 }
 
-#[cfg(not(unix))]
-async fn told_to_stop() -> anyhow::Result<()> {
-    Ok(tokio::signal::ctrl_c().await?)
+impl Stop {
+    /// Begins to listen. A signal that arrives before would kill the process without a word.
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn told(mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }

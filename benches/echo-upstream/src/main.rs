@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use echo::Echo;
 
@@ -90,12 +91,24 @@ fn main() -> anyhow::Result<()> {
             .enable_all()
             .build()
     };
-    runtime.context("no runtime")?.block_on(run(&options, echo))
+    let runtime = runtime.context("no runtime")?;
+    let ended = runtime.block_on(run(&options, echo));
+    // A read of standard input cannot be called off; dropping the runtime would wait for it.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn run(options: &Options, echo: Arc<Echo>) -> anyhow::Result<()> {
+    let stop = Stop::listen()?;
+    tokio::select! {
+        () = stop.told() => Ok(()),
+        ended = serve(options, echo) => ended,
+    }
+}
+
+async fn serve(options: &Options, echo: Arc<Echo>) -> anyhow::Result<()> {
     if options.stdio {
-        return stdio::serve(echo).await;
+        return stdio::serve(&echo).await;
     }
     if !options.listen.ip().is_loopback() {
         bail!(
@@ -114,4 +127,27 @@ async fn run(options: &Options, echo: Arc<Echo>) -> anyhow::Result<()> {
 )]
 fn announce(line: &str) {
     println!("{line}");
+}
+
+/// The signals that end the upstream, heard from the moment this exists.
+struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Stop {
+    /// Begins to listen. A signal that arrives before would kill the process without a word.
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn told(mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }

@@ -19,10 +19,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use crate::api;
 use crate::count::Kind;
 use crate::echo::Echo;
 use crate::mcp::{self, Headers, Reply};
-use crate::{api, stdio};
 
 /// The longest request body.
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -50,32 +50,22 @@ impl Port {
         self.address
     }
 
-    /// Serves until a signal ends the process. Connections that are open then are cut off.
+    /// Serves for as long as it is polled. Connections outlive it until their runtime ends.
     pub(crate) async fn serve(self, echo: Arc<Echo>) -> anyhow::Result<()> {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        tokio::select! {
-            told = stdio::told_to_stop() => told,
-            failed = accept(&self.listener, &echo, &places) => failed,
-        }
-    }
-}
-
-async fn accept(listener: &TcpListener, echo: &Arc<Echo>, places: &Arc<Semaphore>) -> anyhow::Result<()> {
-    loop {
-        let place = Arc::clone(places).acquire_owned().await?;
-        let (stream, _) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(_) => {
+        loop {
+            let place = Arc::clone(&places).acquire_owned().await?;
+            let Ok((stream, _)) = self.listener.accept().await else {
                 // Out of descriptors, most likely; connections that end will free some.
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
-            }
-        };
-        let echo = Arc::clone(echo);
-        tokio::spawn(async move {
-            connection(stream, echo).await;
-            drop(place);
-        });
+            };
+            let echo = Arc::clone(&echo);
+            tokio::spawn(async move {
+                connection(stream, echo).await;
+                drop(place);
+            });
+        }
     }
 }
 

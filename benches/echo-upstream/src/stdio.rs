@@ -1,7 +1,5 @@
 //! The MCP face on standard input and output: one message a line, each line no longer than a limit.
 
-use std::sync::Arc;
-
 use anyhow::{Context as _, bail};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, BufWriter, Stdout};
 
@@ -11,17 +9,10 @@ use crate::mcp::{self, Reply};
 /// The longest line. A longer one ends the process, because what follows it cannot be trusted to be a message.
 const LINE_BYTES_MAX: u64 = 64 << 20;
 
-/// Serves until the input ends or a signal arrives.
+/// Serves until the input ends.
 ///
 /// Messages are answered in order, one at a time: a delay holds up those behind it.
-pub(crate) async fn serve(echo: Arc<Echo>) -> anyhow::Result<()> {
-    tokio::select! {
-        told = told_to_stop() => told,
-        ended = answer_lines(&echo) => ended,
-    }
-}
-
-async fn answer_lines(echo: &Echo) -> anyhow::Result<()> {
+pub(crate) async fn serve(echo: &Echo) -> anyhow::Result<()> {
     let mut input = BufReader::with_capacity(64 << 10, tokio::io::stdin());
     let mut output = BufWriter::with_capacity(64 << 10, tokio::io::stdout());
     let mut line = Vec::new();
@@ -68,22 +59,4 @@ async fn write(echo: &Echo, output: &mut BufWriter<Stdout>, reply: &Reply) -> an
     output.write_all(b"\n").await?;
     output.flush().await?;
     Ok(())
-}
-
-/// Waits for an interrupt or a request to terminate.
-#[cfg(unix)]
-pub(crate) async fn told_to_stop() -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted?,
-        _ = terminate.recv() => {}
-    }
-    Ok(())
-}
-
-/// Waits for an interrupt.
-#[cfg(not(unix))]
-pub(crate) async fn told_to_stop() -> anyhow::Result<()> {
-    Ok(tokio::signal::ctrl_c().await?)
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How long a process may take to end once it was told to.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -142,6 +143,18 @@ pub(crate) fn can_pin() -> bool {
             .is_ok_and(|status| status.success())
 }
 
+/// Waits until this command is to end early. Whoever waits beside its work drops the work then, and with it every
+/// process that was started.
+pub(crate) async fn interrupted() -> anyhow::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
 /// A command of this workspace that was built beside this one.
 pub(crate) fn sibling(name: &str) -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name(name);
@@ -230,6 +243,20 @@ mod tests {
         assert_eq!(running.url(), "http://127.0.0.1:1");
         let status = running.stop().await.unwrap();
         assert!(!status.success());
+    }
+
+    #[tokio::test]
+    async fn a_process_that_nobody_holds_any_more_is_killed() {
+        let script = "echo listening on http://127.0.0.1:1; exec sleep 1000";
+        let running = start(script, Duration::from_secs(30)).await.unwrap();
+        let stat = format!("/proc/{}/stat", running.pid());
+        drop(running);
+        // It is gone, or dead and not yet waited for.
+        let begin = std::time::Instant::now();
+        while std::fs::read_to_string(&stat).is_ok_and(|text| !text.contains(") Z ")) {
+            assert!(begin.elapsed() < Duration::from_secs(30), "it still runs");
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio::process::Command;
 
-use crate::child::{Running, Start, can_pin, pinned, sibling};
+use crate::child::{Running, Start, can_pin, interrupted, pinned, sibling};
 use crate::plan::{Cell, Plan, Process, Subject, UPSTREAM, default_repeats, replaced};
 use crate::run::RunReport;
 use crate::script::Face;
@@ -136,7 +136,10 @@ pub(crate) async fn compare(options: CompareOptions) -> anyhow::Result<Verdict> 
     let machine = Machine::here(pinned).await;
     let runs = tokio::select! {
         runs = measure(&plan, pinned, folder.path()) => runs?,
-        _ = tokio::signal::ctrl_c() => bail!("interrupted; every process that was started is ended"),
+        heard = interrupted() => {
+            heard?;
+            bail!("interrupted; every process that was started is ended")
+        }
     };
     let verdict = if runs.iter().all(|run| run.report.verdict() == Verdict::Sound) {
         Verdict::Sound

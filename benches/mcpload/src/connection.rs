@@ -43,38 +43,25 @@ impl Connection {
     /// Connects, and opens a session where the face has sessions. Does nothing where both are there.
     pub(crate) async fn open(&mut self, script: &Script) -> Result<(), Fault> {
         let timeout = self.call_timeout;
-        self.timed(timeout, async |this| {
-            this.connect(script).await?;
-            this.open_session(script).await
+        timed(timeout, async {
+            self.connect(script).await?;
+            self.open_session(script).await
         })
         .await
     }
 
-    /// Makes the n-th call of the script and verifies its answer. After a fault the connection is opened afresh.
+    /// Makes the n-th call of the script and verifies its answer.
+    ///
+    /// A call that timed out leaves no late answer to be taken for the next one: hyper closes a connection whose answer
+    /// nobody waits for any more, and the next call opens another.
     pub(crate) async fn call(&mut self, script: &Script, n: u64) -> Result<(), Fault> {
         let timeout = self.call_timeout;
-        self.timed(timeout, async |this| {
-            let (request, expected) = script.call(n, this.session.as_ref());
-            let (parts, body) = this.exchange(script, request).await?;
+        timed(timeout, async {
+            let (request, expected) = script.call(n, self.session.as_ref());
+            let (parts, body) = self.exchange(script, request).await?;
             verify(parts.status, &parts.headers, &body, &expected)
         })
         .await
-    }
-
-    async fn timed(
-        &mut self,
-        timeout: Duration,
-        step: impl AsyncFnOnce(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        let done = match tokio::time::timeout(timeout, step(self)).await {
-            Ok(done) => done,
-            Err(_) => Err(Fault::Timeout),
-        };
-        if done.is_err() {
-            // What comes late on this connection would be taken for the next answer.
-            self.sender = None;
-        }
-        done
     }
 
     async fn open_session(&mut self, script: &Script) -> Result<(), Fault> {
@@ -131,6 +118,12 @@ impl Connection {
         self.opened += 1;
         Ok(())
     }
+}
+
+async fn timed(timeout: Duration, step: impl Future<Output = Result<(), Fault>>) -> Result<(), Fault> {
+    tokio::time::timeout(timeout, step)
+        .await
+        .unwrap_or(Err(Fault::Timeout))
 }
 
 fn broken(error: hyper::Error) -> Fault {

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde::Serialize;
 
-use crate::child::{Running, Start, sibling};
+use crate::child::{Running, Start, interrupted, sibling};
 use crate::compare::Folder;
 use crate::load::{Phase, Workers};
 use crate::plan::replaced;
@@ -90,7 +90,10 @@ pub(crate) async fn instructions(options: InstructionsOptions) -> anyhow::Result
     for calls in &options.calls {
         runs.push(tokio::select! {
             counted = count(&options, *calls, upstream.url(), folder.path()) => counted?,
-            _ = tokio::signal::ctrl_c() => bail!("interrupted; every process that was started is ended"),
+            heard = interrupted() => {
+            heard?;
+            bail!("interrupted; every process that was started is ended")
+        }
         });
     }
     upstream.stop().await?;

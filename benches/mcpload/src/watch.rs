@@ -258,9 +258,14 @@ mod tests {
 
     #[test]
     fn cpu_time_and_memory_of_a_child_are_seen() {
-        // A shell that starts another one, which burns CPU until it is told to end.
+        // A shell that starts another one, which burns CPU for as long as a file is there. The file goes with its
+        // folder, so that a failed test leaves nothing running.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("burn");
+        std::fs::write(&file, "").unwrap();
         let mut shell = Command::new("sh")
-            .args(["-c", "sh -c 'while :; do :; done' & wait"])
+            .args(["-c", "sh -c 'while [ -e \"$BURN\" ]; do :; done' & wait"])
+            .env("BURN", &file)
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
@@ -277,9 +282,8 @@ mod tests {
             std::thread::yield_now();
         }
         let id = shell.id();
-        let child = tree(id, &stats().unwrap())[1];
         let watched = watch.end(10).unwrap();
-        Command::new("kill").arg(child.to_string()).status().unwrap();
+        drop(folder);
         shell.wait().unwrap();
         assert!(watched.cpu_seconds >= 0.1, "{watched:?}");
         assert!((watched.cpu_us_per_call - watched.cpu_seconds * 1e5).abs() < 1.0);

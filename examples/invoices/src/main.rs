@@ -7,16 +7,18 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use invoices::{Options, TOKEN_VARIABLE};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 const USAGE: &str =
     "usage: INVOICES_TOKEN=TEXT tollhouse-example-invoices --database FILE [--listen ADDRESS:PORT]";
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
+    let stop = Stop::listen()?;
     let mut running = invoices::start(options(std::env::args().skip(1))?).await?;
     announce(&running);
     tokio::select! {
-        signal = told_to_stop() => signal?,
+        () = stop.told() => {}
         failed = running.failed() => failed?,
     }
     running.stop().await
@@ -61,18 +63,25 @@ fn options(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Option
     })
 }
 
-#[cfg(unix)]
-async fn told_to_stop() -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted?,
-        _ = terminate.recv() => {}
-    }
-    Ok(())
+/// The signals that end the service, heard from the moment this exists.
+struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
 }
 
-#[cfg(not(unix))]
-async fn told_to_stop() -> anyhow::Result<()> {
-    Ok(tokio::signal::ctrl_c().await?)
+impl Stop {
+    /// Begins to listen. A signal that arrives before would kill the process without a word.
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn told(mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }

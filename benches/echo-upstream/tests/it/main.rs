@@ -234,6 +234,32 @@ async fn the_printed_document_is_the_served_one_and_the_reviewed_one() {
 }
 
 #[tokio::test]
+async fn it_ends_well_when_it_is_told_to_on_a_port_and_on_standard_input() {
+    for stdio in [false, true] {
+        let mut upstream = spawn(if stdio { &["--stdio"] } else { &[] });
+        if stdio {
+            // An answer shows that it runs; its standard input stays open.
+            let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+            upstream
+                .child
+                .stdin
+                .as_mut()
+                .unwrap()
+                .write_all(ping)
+                .await
+                .unwrap();
+            upstream.lines.next_line().await.unwrap().unwrap();
+        } else {
+            upstream.url().await;
+        }
+        let id = upstream.child.id().unwrap().to_string();
+        Command::new("kill").args(["-TERM", &id]).status().await.unwrap();
+        let status = upstream.child.wait().await.unwrap();
+        assert!(status.success(), "stdio: {stdio}, {status}");
+    }
+}
+
+#[tokio::test]
 async fn it_listens_on_loopback_only() {
     let output = Command::new(env!("CARGO_BIN_EXE_echo-upstream"))
         .args(["--listen", "0.0.0.0:0"])

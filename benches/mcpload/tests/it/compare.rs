@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -32,19 +33,22 @@ fn plan(gate_is: &str) -> Value {
 }
 
 async fn compare(folder: &Path, plan: &Value) -> Output {
+    command(folder, plan).output().await.unwrap()
+}
+
+fn command(folder: &Path, plan: &Value) -> Command {
     let path = folder.join("plan.json");
     std::fs::write(&path, plan.to_string()).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_mcpload"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcpload"));
+    command
         .args(["compare", "--no-pin", "--plan"])
         .arg(path)
         .arg("--out")
         .arg(folder.join("out"))
         .env(CHILD_VARIABLE, "Never")
         .env("SEEN_FILE", folder.join("seen"))
-        .env("TMPDIR", folder)
-        .output()
-        .await
-        .unwrap()
+        .env("TMPDIR", folder);
+    command
 }
 
 #[tokio::test]
@@ -125,6 +129,42 @@ async fn a_gate_that_does_not_start_is_reported_with_its_last_words() {
         said.contains("`gate` ended before it was ready") && said.contains("no such policy"),
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn a_comparison_that_is_told_to_end_takes_its_processes_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut plan = plan("Never");
+    plan["measure"] = json!("10m");
+    let mut child = command(folder.path(), &plan)
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    // The upstream's address is written while the gate is being prepared.
+    let seen = folder.path().join("seen");
+    let address = loop {
+        match std::fs::read_to_string(&seen) {
+            Ok(text) if text.ends_with('\n') => break text.trim_end().rsplit_once(' ').unwrap().1.to_owned(),
+            _ => {
+                assert_eq!(child.try_wait().unwrap(), None, "it ended before it was told to");
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    tokio::net::TcpStream::connect(&address).await.unwrap();
+    let id = child.id().unwrap().to_string();
+    Command::new("kill").args(["-TERM", &id]).status().await.unwrap();
+    assert_eq!(child.wait().await.unwrap().code(), Some(1));
+    // Its processes were killed; the system takes a moment to bury them.
+    let begin = Instant::now();
+    while tokio::net::TcpStream::connect(&address).await.is_ok() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "{address} still listens"
+        );
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]

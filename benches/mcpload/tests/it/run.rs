@@ -90,19 +90,33 @@ async fn each_way_to_be_wrong_is_counted_and_ends_with_1() {
         assert_eq!(ran.report["calls"], 50);
         let sum = ran.report["verified"].as_u64().unwrap() + ran.report["errors"].as_u64().unwrap();
         assert_eq!(sum, 50);
+        // A wrong answer spoils no other: each of the rest was verified.
+        let kinds: u64 = ran.report["faults"]
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|n| n.as_u64().unwrap())
+            .sum();
+        assert_eq!(kinds, ran.report["errors"].as_u64().unwrap());
+        assert!(
+            ran.report["faults"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .all(|kind| kind == fault || kind == "Timeout")
+        );
     }
 }
 
 #[tokio::test]
 async fn a_fault_in_the_warm_up_counts_as_well() {
-    let address = serve(Wrong::Nonce, None).await;
-    let ran = run(
-        address,
-        "/echo",
-        &["--warm-up", "30s", "--calls", "20", "--measure", "0ms"],
-    )
-    .await;
+    let address = serve(Wrong::NonceOnce, None).await;
+    let ran = run(address, "/echo", &["--warm-up", "30s", "--calls", "20"]).await;
     assert_eq!(ran.report["warm_up"]["errors"], 1);
+    assert_eq!(
+        (&ran.report["verified"], &ran.report["errors"]),
+        (&20.into(), &0.into())
+    );
     assert_eq!(ran.code, Some(1));
 }
 

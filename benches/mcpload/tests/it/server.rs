@@ -29,6 +29,8 @@ pub(crate) enum Wrong {
     Never,
     /// Every 20th answer has the nonce of another call.
     Nonce,
+    /// The 20th answer has the nonce of another call, and no other.
+    NonceOnce,
     /// Every 20th answer has another text.
     Text,
     /// Every 20th answer has another id.
@@ -51,6 +53,7 @@ impl FromStr for Wrong {
         [
             Self::Never,
             Self::Nonce,
+            Self::NonceOnce,
             Self::Text,
             Self::Id,
             Self::Status,
@@ -139,7 +142,10 @@ impl Server {
             return response(401, &Value::Null);
         }
         let n = self.requests.fetch_add(1, Ordering::SeqCst) + 1;
-        let hit = n.is_multiple_of(20);
+        let hit = match self.wrong {
+            Wrong::NonceOnce => n == 20,
+            _ => n.is_multiple_of(20),
+        };
         match self.wrong {
             Wrong::Silent if hit => std::future::pending().await,
             Wrong::StallOnce if n == 20 => tokio::time::sleep(Duration::from_millis(500)).await,
@@ -199,7 +205,7 @@ impl Server {
     fn echoed(&self, asked: &Value, hit: bool) -> Value {
         let mut echoed = json!({ "text": asked["text"], "nonce": asked["nonce"] });
         match self.wrong {
-            Wrong::Nonce if hit => echoed["nonce"] = json!("another"),
+            Wrong::Nonce | Wrong::NonceOnce if hit => echoed["nonce"] = json!("another"),
             Wrong::Text if hit => echoed["text"] = json!("another"),
             _ => {}
         }
