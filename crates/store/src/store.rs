@@ -34,7 +34,7 @@ pub struct StoreOptions {
     /// Connections besides the ledger's own. Default: 4.
     pub connections_max: u32,
     /// The largest size of the SQLite file, in bytes; rounded down to whole pages, at least one. The write-ahead log comes
-    /// on top (about 4 MiB). PostgreSQL has its own means; it ignores this.
+    /// on top (16 MiB, more while a long read holds it). PostgreSQL has its own means; it ignores this.
     pub bytes_max: Option<u64>,
 }
 
@@ -107,7 +107,9 @@ impl Store {
                 create_file(path)?;
                 let connect = SqliteConnectOptions::new()
                     .filename(path)
-                    .journal_mode(SqliteJournalMode::Wal);
+                    .journal_mode(SqliteJournalMode::Wal)
+                    // Why so many: see `writer`.
+                    .pragma("wal_autocheckpoint", "4000");
                 Self::open_sqlite(url, connect, options).await
             }
             StoreUrl::Memory => {

@@ -1,14 +1,18 @@
+-- Why the ledger is laid out like this: see src/writer.rs.
+CREATE TABLE ledger_chain (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    chain BYTEA NOT NULL UNIQUE
+);
+
 CREATE TABLE ledger (
-    position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    chain BYTEA NOT NULL,
-    seq BIGINT NOT NULL,
+    -- number of the chain * 2^40 + seq
+    position BIGINT PRIMARY KEY,
     time BIGINT NOT NULL,
     kind TEXT NOT NULL,
     call BYTEA,
     body TEXT NOT NULL,
     prev BYTEA NOT NULL,
-    hash BYTEA NOT NULL,
-    UNIQUE (chain, seq)
+    hash BYTEA NOT NULL
 );
 
 CREATE TABLE api_key (

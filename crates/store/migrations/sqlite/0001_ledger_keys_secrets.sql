@@ -1,15 +1,18 @@
--- A rowid table with one unique index. Why this layout: see src/writer.rs.
+-- Why the ledger is laid out like this: see src/writer.rs.
+CREATE TABLE ledger_chain (
+    number INTEGER PRIMARY KEY,
+    chain BLOB NOT NULL UNIQUE
+) STRICT;
+
 CREATE TABLE ledger (
+    -- number of the chain * 2^40 + seq
     position INTEGER PRIMARY KEY,
-    chain BLOB NOT NULL,
-    seq INTEGER NOT NULL,
     time INTEGER NOT NULL,
     kind TEXT NOT NULL,
     call BLOB,
     body TEXT NOT NULL,
     prev BLOB NOT NULL,
-    hash BLOB NOT NULL,
-    UNIQUE (chain, seq)
+    hash BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE api_key (

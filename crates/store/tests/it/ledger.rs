@@ -151,123 +151,77 @@ async fn a_filter_gives_what_it_says() {
     for engine in Engine::all().await {
         let store = engine.open().await;
         let mut writer = store.ledger_writer().await.unwrap();
-        let (one, two) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        writer
-            .append(&rows(two, 0..10), Durability::Process)
-            .await
-            .unwrap();
+        let (one, two) = (Uuid::from_u128(2), Uuid::from_u128(1));
+        // The second chain is of a later time.
+        let mut later = rows(two, 0..10);
+        later.iter_mut().for_each(|row| row.time += 5);
         writer
             .append(&rows(one, 0..10), Durability::Process)
             .await
             .unwrap();
+        writer.append(&later, Durability::Process).await.unwrap();
         let any = LedgerFilter::default();
         let check = async |filter: LedgerFilter, expected: &[(Uuid, u64)]| {
-            let found: Vec<_> = store
-                .ledger_read(&filter)
-                .await
-                .unwrap()
-                .iter()
-                .map(|r| (r.chain, r.seq))
-                .collect();
+            let rows = store.ledger_read(&filter).await.unwrap();
+            let found: Vec<_> = rows.iter().map(|row| (row.chain, row.seq)).collect();
             assert_eq!(found, expected, "{} {filter:?}", engine.name);
         };
-        check(
-            LedgerFilter {
-                chain: Some(one),
-                after: Some(7),
-                ..any.clone()
-            },
-            &[(one, 8), (one, 9)],
-        )
-        .await;
-        check(
-            LedgerFilter {
-                call: Some(Uuid::from_u128(3)),
-                ..any.clone()
-            },
-            &[(one, 3), (two, 3)],
-        )
-        .await;
-        check(
-            LedgerFilter {
-                since: Some(row(one, 9).time),
-                ..any.clone()
-            },
-            &[(one, 9), (two, 9)],
-        )
-        .await;
-        check(
-            LedgerFilter {
-                kinds: vec!["start".into(), "stop".into()],
-                ..any.clone()
-            },
-            &[(one, 0), (two, 0)],
-        )
-        .await;
-        check(
-            LedgerFilter {
-                kinds: vec!["stop".into()],
-                ..any.clone()
-            },
-            &[],
-        )
-        .await;
-        check(
-            LedgerFilter {
-                tool: Some("tool_2".into()),
-                chain: Some(two),
-                ..any.clone()
-            },
-            &[(two, 2), (two, 5), (two, 8)],
-        )
-        .await;
-        // Neither a wildcard nor a part of a name matches.
-        for tool in ["tool%2", "tool", "TOOL_2", "_ool_2", "\"", "' OR 1=1 --"] {
-            check(
-                LedgerFilter {
-                    tool: Some(tool.into()),
-                    ..any.clone()
-                },
-                &[],
-            )
-            .await;
+        #[rustfmt::skip]
+        let cases = [
+            (LedgerFilter { chain: Some(one), after: Some(7), ..any.clone() }, &[(one, 8), (one, 9)][..]),
+            (LedgerFilter { chain: Some(one), after: Some(9), ..any.clone() }, &[]),
+            (LedgerFilter { chain: Some(one), after: Some(u64::MAX), ..any.clone() }, &[]),
+            (LedgerFilter { after: Some(8), ..any.clone() }, &[(one, 9), (two, 9)]),
+            (LedgerFilter { chain: Some(Uuid::nil()), ..any.clone() }, &[]),
+            (LedgerFilter { call: Some(Uuid::from_u128(3)), ..any.clone() }, &[(one, 3), (two, 3)]),
+            (LedgerFilter { since: Some(later[8].time), ..any.clone() }, &[(two, 8), (two, 9)]),
+            (LedgerFilter { kinds: vec!["start".into(), "stop".into()], ..any.clone() }, &[(one, 0), (two, 0)]),
+            (LedgerFilter { kinds: vec!["stop".into()], ..any.clone() }, &[]),
+            (LedgerFilter { tool: Some("tool_2".into()), chain: Some(two), ..any.clone() }, &[(two, 2), (two, 5), (two, 8)]),
+            // Neither a wildcard nor a part of a name matches.
+            (LedgerFilter { tool: Some("tool%2".into()), ..any.clone() }, &[]),
+            (LedgerFilter { tool: Some("tool".into()), ..any.clone() }, &[]),
+            (LedgerFilter { tool: Some("TOOL_2".into()), ..any.clone() }, &[]),
+            (LedgerFilter { tool: Some("_ool_2".into()), ..any.clone() }, &[]),
+            (LedgerFilter { tool: Some("' OR 1=1 --".into()), ..any.clone() }, &[]),
+            (LedgerFilter { limit: 2, ..any.clone() }, &[(one, 0), (one, 1)]),
+            (LedgerFilter { limit: 0, ..any.clone() }, &[]),
+        ];
+        for (filter, expected) in cases {
+            check(filter, expected).await;
         }
-        check(
-            LedgerFilter {
-                limit: 2,
-                ..any.clone()
-            },
-            &[(one, 0), (one, 1)],
-        )
-        .await;
-        check(
-            LedgerFilter {
-                limit: 0,
-                ..any.clone()
-            },
-            &[],
-        )
-        .await;
-        // The last written first, whichever chain it is.
-        check(
-            LedgerFilter {
-                limit: 2,
-                order: LedgerOrder::Newest,
-                ..any.clone()
-            },
-            &[(one, 9), (one, 8)],
-        )
-        .await;
-        check(
-            LedgerFilter {
-                chain: Some(two),
-                limit: 1,
-                order: LedgerOrder::Newest,
-                ..any
-            },
-            &[(two, 9)],
-        )
-        .await;
+        // The latest first, whichever chain it is in.
+        let newest = LedgerFilter {
+            order: LedgerOrder::Newest,
+            ..LedgerFilter::default()
+        };
+        let limited = |limit| LedgerFilter {
+            limit,
+            ..newest.clone()
+        };
+        let expected = [
+            (two, 9),
+            (two, 8),
+            (two, 7),
+            (two, 6),
+            (two, 5),
+            (one, 9),
+            (two, 4),
+            (one, 8),
+        ];
+        // Of the same time are (two, 4) and (one, 9); the larger place goes first.
+        for limit in 0..=8 {
+            check(limited(limit), &expected[..usize::try_from(limit).unwrap()]).await;
+        }
+        #[rustfmt::skip]
+        let cases = [
+            (LedgerFilter { chain: Some(one), limit: 1, ..newest.clone() }, &[(one, 9)][..]),
+            (LedgerFilter { kinds: vec!["start".into()], ..newest.clone() }, &[(two, 0), (one, 0)]),
+            (LedgerFilter { call: Some(Uuid::from_u128(3)), limit: 1, ..newest }, &[(two, 3)]),
+        ];
+        for (filter, expected) in cases {
+            check(filter, expected).await;
+        }
     }
 }
 
@@ -336,7 +290,9 @@ async fn a_row_that_is_no_entry_is_reported_and_not_skipped() {
             ("x'00'", "1")
         };
         engine
-            .run(&format!("UPDATE ledger SET hash = {short} WHERE seq = {long}"))
+            .run(&format!(
+                "UPDATE ledger SET hash = {short} WHERE position % 1099511627776 = {long}"
+            ))
             .await;
         for fault in [
             store.ledger_read(&LedgerFilter::default()).await.err(),
