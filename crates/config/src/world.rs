@@ -1,7 +1,6 @@
 //! What the configuration reads of the world: files, folders, variables, the clock. A trait, so that tests own it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -35,43 +34,35 @@ pub trait World {
 }
 
 /// A variable whose value is not Unicode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("holds a value that is not Unicode")]
 pub struct NotUnicode;
 
 /// Why a file or folder was not read. Shown as the end of a sentence: "`a.toml` is not there".
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadFault {
     /// Nothing has this name.
+    #[error("is not there")]
     Missing,
     /// The system refuses.
+    #[error("may not be read by this user")]
     Denied,
     /// Something else has this name: a folder instead of a file, a pipe, a device.
+    #[error("is {0}")]
     Kind(&'static str),
     /// The file is longer than it may be, or the folder has more entries.
+    #[error("is longer than {max}")]
     Long {
         /// The limit.
         max: usize,
     },
     /// An entry of a folder has a name that is not Unicode.
+    #[error("holds a name that is not Unicode")]
     Name,
     /// Anything else, in the words of the system.
+    #[error("cannot be read ({0})")]
     Other(String),
 }
-
-impl fmt::Display for ReadFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing => f.write_str("is not there"),
-            Self::Denied => f.write_str("may not be read by this user"),
-            Self::Kind(what) => write!(f, "is {what}"),
-            Self::Long { max } => write!(f, "is longer than {max}"),
-            Self::Name => f.write_str("holds a name that is not Unicode"),
-            Self::Other(why) => write!(f, "cannot be read ({why})"),
-        }
-    }
-}
-
-impl std::error::Error for ReadFault {}
 
 impl From<io::Error> for ReadFault {
     fn from(error: io::Error) -> Self {
