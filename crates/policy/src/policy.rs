@@ -1,0 +1,359 @@
+//! The decision: rules and facts in, a permission or a denial out. No clock, no network, no files.
+//!
+//! One function answers whether a call may be made, and the same rules with unknown arguments answer whether a tool
+//! may be seen. How rules get here is in `load.rs`; what they can say is in the documentation of the crate.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use cedar_policy::{AuthorizationError, Authorizer, Decision, PolicyId, PolicySet};
+use model::{Caller, Digest, Limits, RuleId, ToolName};
+
+use crate::action::Action;
+use crate::fault::PolicyFault;
+use crate::listing::{Leaves, Outlook, Prospect};
+use crate::load::{PolicyFile, load_on_a_large_stack};
+use crate::question::{Case, Form, Question, Types};
+use crate::reads::Reads;
+use crate::rule::{Rule, RuleSummary};
+use crate::verdict::{Denied, DeniedWhy, Permitted, Verdict};
+
+/// A set of rules over a set of tools, checked as a whole and never changed afterwards.
+///
+/// To change a rule or a tool, load another one and put it in this one's place.
+pub struct Policy {
+    state: State,
+}
+
+enum State {
+    /// Refuses everything.
+    Sealed {
+        why: String,
+        version: Digest,
+    },
+    Open(Box<Table>),
+}
+
+/// Everything that was worked out at load.
+pub(crate) struct Table {
+    version: Digest,
+    schema: String,
+    types: Types,
+    seats: HashMap<ToolName, Seat>,
+    /// Rules that no enabled tool can meet at this moment.
+    idle: Vec<RuleSummary>,
+    authorizer: Authorizer,
+}
+
+/// One tool: how questions about it are put, and to which rules.
+pub(crate) struct Seat {
+    form: Form,
+    buckets: Vec<Arc<Bucket>>,
+}
+
+/// Rules that apply to the same tools.
+///
+/// Each rule is in one bucket and each tool stands before a few, so a decision evaluates only rules that can apply,
+/// and memory grows with the number of rules, not of rules times tools.
+#[derive(Default)]
+pub(crate) struct Bucket {
+    set: PolicySet,
+    rules: HashMap<PolicyId, (usize, RuleSummary)>,
+    reads: Vec<Reads>,
+    outlooks: Vec<Outlook>,
+    leaves: Leaves,
+}
+
+// === impl Policy ===
+
+impl Policy {
+    /// Loads a policy with the limits that hold where nothing is configured.
+    ///
+    /// `files`: in any order; their paths are shown in messages and are part of the version.
+    /// `actions`: every enabled tool; rules can name no other.
+    ///
+    /// No rules at all is a policy too: it permits nothing, and [`is_empty`](Self::is_empty) says so.
+    ///
+    /// # Errors
+    /// Every fault at once, in the order of their places, at most [`FAULTS_MAX`](crate::FAULTS_MAX): see
+    /// [`PolicyFaultKind`](crate::PolicyFaultKind).
+    pub fn load(files: &[PolicyFile], actions: &[Action]) -> Result<Self, Vec<PolicyFault>> {
+        Self::load_within(files, actions, &Limits::default())
+    }
+
+    /// Loads a policy. `limits.config_bytes_max` bounds each file.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_within(
+        files: &[PolicyFile],
+        actions: &[Action],
+        limits: &Limits,
+    ) -> Result<Self, Vec<PolicyFault>> {
+        Ok(Self {
+            state: State::Open(Box::new(load_on_a_large_stack(files, actions, limits)?)),
+        })
+    }
+
+    /// A policy that refuses everything and says why: for when there is none that loads.
+    #[must_use]
+    pub fn sealed(why: String) -> Self {
+        let version = Digest::of("tollhouse/policy/sealed/v1", &[why.as_bytes()]);
+        Self {
+            state: State::Sealed { why, version },
+        }
+    }
+
+    /// Decides one question. `subject` is what the permission will be for; it is given back inside the proof, and
+    /// dropped on a no.
+    ///
+    /// A forbid beats every permit. A rule of the tool that cannot be evaluated denies, whether it permits or forbids,
+    /// and even where another rule permits: it might have forbidden.
+    ///
+    /// # Errors
+    /// [`Denied`], with the reason and the rules that took part.
+    pub fn decide<T>(&self, subject: T, question: &Question<'_>) -> Result<Permitted<T>, Denied> {
+        match self.judge(question) {
+            Ok(verdict) => Ok(Permitted::new(subject, verdict)),
+            Err(why) => Err(Denied {
+                why,
+                policy: self.version(),
+            }),
+        }
+    }
+
+    /// Whether to show a tool to a caller: false only where every call would be refused, whatever its arguments,
+    /// target, facts and time.
+    ///
+    /// True promises nothing. It is the same rules that decide, with everything but the caller unknown.
+    #[must_use]
+    pub fn listable(&self, caller: &Caller, tool: &ToolName) -> bool {
+        match &self.state {
+            State::Sealed { .. } => false,
+            State::Open(table) => table.listable(caller, tool),
+        }
+    }
+
+    /// The version: a digest over the paths and texts of all files and over the generated schema, so that it
+    /// changes with the rules and with what they can see of the tools.
+    #[must_use]
+    pub const fn version(&self) -> Digest {
+        match &self.state {
+            State::Sealed { version, .. } => *version,
+            State::Open(table) => table.version,
+        }
+    }
+
+    /// The Cedar schema of all enabled tools, in Cedar's own syntax, for editors. Empty for a sealed policy.
+    #[must_use]
+    pub fn schema_text(&self) -> &str {
+        match &self.state {
+            State::Sealed { .. } => "",
+            State::Open(table) => &table.schema,
+        }
+    }
+
+    /// The rules that take part in every decision about a tool, in the order of the files.
+    #[must_use]
+    pub fn rules_for(&self, tool: &ToolName) -> Vec<RuleSummary> {
+        let State::Open(table) = &self.state else {
+            return Vec::new();
+        };
+        let Some(seat) = table.seats.get(tool) else {
+            return Vec::new();
+        };
+        in_order(
+            seat.buckets
+                .iter()
+                .flat_map(|bucket| bucket.rules.values().map(|(order, rule)| (*order, rule.clone()))),
+        )
+    }
+
+    /// The rules that no enabled tool can meet at this moment, as a guard for a class without tools. What they read was
+    /// not checked against any tool.
+    #[must_use]
+    pub fn idle_rules(&self) -> &[RuleSummary] {
+        match &self.state {
+            State::Sealed { .. } => &[],
+            State::Open(table) => &table.idle,
+        }
+    }
+
+    /// Whether there is no rule at all, so that nothing is permitted. Also true of a sealed policy.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match &self.state {
+            State::Sealed { .. } => true,
+            State::Open(table) => {
+                table.idle.is_empty() && table.seats.values().all(|seat| seat.buckets.is_empty())
+            }
+        }
+    }
+
+    /// Why this policy refuses everything, if it does.
+    #[must_use]
+    pub fn sealed_why(&self) -> Option<&str> {
+        match &self.state {
+            State::Sealed { why, .. } => Some(why),
+            State::Open(_) => None,
+        }
+    }
+
+    fn judge(&self, question: &Question<'_>) -> Result<Verdict, DeniedWhy> {
+        match &self.state {
+            State::Sealed { why, .. } => Err(DeniedWhy::Sealed(why.clone())),
+            State::Open(table) => {
+                let seat = table.seats.get(question.tool).ok_or(DeniedWhy::UnknownAction)?;
+                let case = seat.form.case(&table.types, question).map_err(DeniedWhy::Unfit)?;
+                let rules = seat.ask(&table.authorizer, &case).answer()?;
+                Ok(Verdict {
+                    rules,
+                    policy: table.version,
+                })
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.state {
+            State::Sealed { why, .. } => f.debug_struct("Policy").field("sealed", why).finish(),
+            State::Open(table) => f
+                .debug_struct("Policy")
+                .field("version", &table.version)
+                .field("tools", &table.seats.len())
+                .finish_non_exhaustive(),
+        }
+    }
+}
+
+// === impl Table ===
+
+impl Table {
+    pub(crate) fn new(version: Digest, schema: String, types: Types, idle: Vec<RuleSummary>) -> Self {
+        Self {
+            version,
+            schema,
+            types,
+            seats: HashMap::new(),
+            idle,
+            authorizer: Authorizer::new(),
+        }
+    }
+
+    pub(crate) const fn types(&self) -> &Types {
+        &self.types
+    }
+
+    pub(crate) fn seat(&mut self, tool: ToolName, seat: Seat) {
+        self.seats.insert(tool, seat);
+    }
+
+    fn listable(&self, caller: &Caller, tool: &ToolName) -> bool {
+        let Some(seat) = self.seats.get(tool) else {
+            return false;
+        };
+        let Ok(case) = seat.form.open_case(&self.types, caller) else {
+            return false;
+        };
+        let mut prospect = Prospect::default();
+        for bucket in &seat.buckets {
+            let known = bucket.leaves.ask(&self.authorizer, &case, caller);
+            for outlook in &bucket.outlooks {
+                prospect.weigh(outlook, &known);
+            }
+        }
+        prospect.is_open()
+    }
+}
+
+// === impl Seat ===
+
+/// What the rules of a tool said. The lists have the order of each rule; the verdict rests on the flags alone.
+#[derive(Default)]
+struct Said {
+    permitted: bool,
+    forbidden: bool,
+    failed: bool,
+    permits: Vec<(usize, RuleId)>,
+    forbids: Vec<(usize, RuleId)>,
+    failures: Vec<(usize, (RuleId, String))>,
+}
+
+impl Seat {
+    pub(crate) const fn new(form: Form, buckets: Vec<Arc<Bucket>>) -> Self {
+        Self { form, buckets }
+    }
+
+    fn ask(&self, authorizer: &Authorizer, case: &Case) -> Said {
+        let mut said = Said::default();
+        for bucket in &self.buckets {
+            let response = authorizer.is_authorized(&case.request, &bucket.set, &case.entities);
+            // Cedar gives as reasons the permits of a yes and the forbids of a no; a no without any is its default.
+            let mut reasons = response.diagnostics().reason().peekable();
+            match response.decision() {
+                Decision::Allow => {
+                    said.permitted = true;
+                    said.permits.extend(reasons.filter_map(|id| bucket.named(id)));
+                }
+                Decision::Deny => {
+                    said.forbidden |= reasons.peek().is_some();
+                    said.forbids.extend(reasons.filter_map(|id| bucket.named(id)));
+                }
+            }
+            for AuthorizationError::PolicyEvaluationError(error) in response.diagnostics().errors() {
+                said.failed = true;
+                let named = bucket.named(error.policy_id());
+                said.failures
+                    .extend(named.map(|(order, rule)| (order, (rule, error.inner().to_string()))));
+            }
+        }
+        said
+    }
+}
+
+impl Said {
+    fn answer(self) -> Result<Vec<RuleId>, DeniedWhy> {
+        match (self.forbidden, self.failed, self.permitted) {
+            // A forbid beats any permit.
+            (true, _, _) => Err(DeniedWhy::Forbidden(in_order(self.forbids))),
+            // A rule that could not be evaluated may have been a forbid. Cedar would skip it.
+            (false, true, _) => Err(DeniedWhy::RuleFailed(in_order(self.failures))),
+            (false, false, true) => Ok(in_order(self.permits)),
+            // Nothing said yes.
+            (false, false, false) => Err(DeniedWhy::NothingPermits),
+        }
+    }
+}
+
+// === impl Bucket ===
+
+impl Bucket {
+    /// Adds a rule, the `order`th of all files.
+    ///
+    /// # Errors
+    /// Cedar's, where the id of the rule is taken; ids were compared before.
+    pub(crate) fn add(&mut self, order: usize, summary: RuleSummary, rule: &Rule<'_>) -> Result<(), String> {
+        let policy = rule.settled()?;
+        self.rules.insert(policy.id().clone(), (order, summary));
+        self.reads.push(rule.reads.clone());
+        self.outlooks.push(rule.outlook(&mut self.leaves));
+        self.set.add(policy).map_err(|error| error.to_string())
+    }
+
+    pub(crate) fn reads(&self) -> impl Iterator<Item = &Reads> {
+        self.reads.iter()
+    }
+
+    fn named(&self, id: &PolicyId) -> Option<(usize, RuleId)> {
+        self.rules.get(id).map(|(order, rule)| (*order, rule.id.clone()))
+    }
+}
+
+fn in_order<T>(numbered: impl IntoIterator<Item = (usize, T)>) -> Vec<T> {
+    let mut numbered: Vec<(usize, T)> = numbered.into_iter().collect();
+    numbered.sort_by_key(|(order, _)| *order);
+    numbered.into_iter().map(|(_, item)| item).collect()
+}

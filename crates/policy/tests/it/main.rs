@@ -1,0 +1,18 @@
+//! Tests of the policy room through its public face: real rules, real decisions, no clock and no network.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests"
+)]
+
+mod decisions;
+mod faults;
+mod hostile;
+mod listing;
+mod properties;
+mod schema;
+mod world;
