@@ -1,3 +1,22 @@
-//! Tests only.
+//! What the end-to-end tests stand on: the built binary, folders, services, issuers, clients. Tests only.
+//!
+//! Everything here listens on loopback and port 0, waits for ready lines instead of sleeping, and ends with its test.
 
 #![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "this crate is tests"
+)]
+
+pub mod binary;
+pub mod client;
+pub mod house;
+pub mod issuer;
+pub mod ledger;
+pub mod schema;
+pub mod service;

@@ -232,7 +232,7 @@ pub(crate) fn caller(settings: &Settings, name: &str) -> Result<Arc<ConfiguredCa
 
 /// Opens the store of the settings.
 pub(crate) async fn store(settings: &Settings) -> Result<Store, Failure> {
-    let url = StoreUrl::parse(settings.store.url().expose_secret(), Path::new("/")).map_err(|fault| {
+    let url = StoreUrl::parse(settings.store.url().expose_secret(), Path::new("")).map_err(|fault| {
         Failure::Problems(vec![Problem::at(settings, "store", "store", fault.to_string())])
     })?;
     let options = StoreOptions {
@@ -302,7 +302,7 @@ fn source_key(name: &SourceName) -> String {
 
 async fn database(setting: &config::StoreSetting) -> Result<FactDatabase, String> {
     let url =
-        StoreUrl::parse(setting.url().expose_secret(), Path::new("/")).map_err(|fault| fault.to_string())?;
+        StoreUrl::parse(setting.url().expose_secret(), Path::new("")).map_err(|fault| fault.to_string())?;
     FactDatabase::open(&url, FACT_CONNECTIONS_MAX)
         .await
         .map_err(|fault| fault.to_string())

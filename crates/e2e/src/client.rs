@@ -1,0 +1,315 @@
+//! A plain HTTP client that sends exactly what a test says, and an MCP client of both eras on top of it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Value, json};
+use wire::sse::{Event, Reader};
+
+use crate::house::PATIENCE;
+use crate::schema::assert_answer;
+
+/// The revisions with sessions.
+pub const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// The revision without.
+pub const MODERN: &str = "2026-07-28";
+
+/// An HTTP client.
+#[derive(Debug, Clone)]
+pub struct Http(Client<HttpConnector, Full<Bytes>>);
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+/// An answer whose body is read event by event.
+#[derive(Debug)]
+pub struct Events {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    body: Incoming,
+    reader: Reader,
+    waiting: std::collections::VecDeque<Event>,
+}
+
+impl Http {
+    pub fn new() -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        Self(Client::builder(TokioExecutor::new()).build(connector))
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub async fn open(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Events {
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(body.into())).unwrap();
+        let response = tokio::time::timeout(PATIENCE, self.0.request(request))
+            .await
+            .expect("an answer")
+            .unwrap();
+        let (parts, body) = response.into_parts();
+        Events {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+            reader: Reader::new(16 << 20),
+            waiting: std::collections::VecDeque::new(),
+        }
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let Events {
+            status,
+            headers,
+            body,
+            ..
+        } = self.open(method, url, headers, body).await;
+        let body = tokio::time::timeout(PATIENCE, body.collect())
+            .await
+            .expect("a body")
+            .unwrap()
+            .to_bytes();
+        Answer {
+            status,
+            headers,
+            body,
+        }
+    }
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Answer {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON; the last event's data if it is an event stream.
+    pub fn json(&self) -> Value {
+        let text = self.text();
+        if self
+            .header("content-type")
+            .is_some_and(|media| media.starts_with("text/event-stream"))
+        {
+            let events = Reader::new(16 << 20).push(&self.body).unwrap();
+            let data = &events.last().expect("an event").data;
+            return serde_json::from_str(data).unwrap();
+        }
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {} {text:?}", self.status))
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// The JSON-RPC error code, if the body has one.
+    pub fn code(&self) -> Option<i64> {
+        self.json()["error"]["code"].as_i64()
+    }
+}
+
+impl Events {
+    /// The next event; `None` at the end of the stream. Comments are passed over.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Some(event);
+            }
+            let frame = tokio::time::timeout(PATIENCE, self.body.frame())
+                .await
+                .expect("the stream goes on")?;
+            if let Ok(data) = frame.unwrap().into_data() {
+                self.waiting.extend(self.reader.push(&data).unwrap());
+            }
+        }
+    }
+
+    /// The next event that has data, as JSON.
+    pub async fn message(&mut self) -> Option<Value> {
+        loop {
+            let event = self.next().await?;
+            if !event.data.is_empty() {
+                return Some(serde_json::from_str(&event.data).unwrap());
+            }
+        }
+    }
+}
+
+/// An MCP client over HTTP. It holds every answer against the schema of its revision.
+#[derive(Debug, Clone)]
+pub struct Mcp {
+    pub http: Http,
+    pub url: String,
+    pub token: Option<String>,
+    pub revision: String,
+    pub session: Option<String>,
+}
+
+impl Mcp {
+    /// A client of the stateless era.
+    pub fn modern(url: &str, token: &str) -> Self {
+        Self {
+            http: Http::new(),
+            url: url.to_owned(),
+            token: Some(token.to_owned()),
+            revision: MODERN.to_owned(),
+            session: None,
+        }
+    }
+
+    /// A client of the legacy era, with an open session.
+    pub async fn legacy(url: &str, token: &str, revision: &str) -> Self {
+        let mut client = Self {
+            revision: revision.to_owned(),
+            ..Self::modern(url, token)
+        };
+        let answer = client.post(&opening(revision)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_answer(revision, "initialize", &answer.json());
+        assert_eq!(answer.json()["result"]["protocolVersion"], revision);
+        client.session = Some(answer.header("mcp-session-id").expect("a session id").to_owned());
+        let initialized = client
+            .post(&json!({"jsonrpc":"2.0","method":"notifications/initialized"}))
+            .await;
+        assert_eq!(initialized.status, 202);
+        client
+    }
+
+    /// The headers that this client sends with a message.
+    pub fn headers(&self, message: &Value) -> BTreeMap<&'static str, String> {
+        let mut headers = BTreeMap::new();
+        headers.insert("content-type", "application/json".to_owned());
+        headers.insert("accept", "application/json, text/event-stream".to_owned());
+        if let Some(token) = &self.token {
+            headers.insert("authorization", format!("Bearer {token}"));
+        }
+        if let Some(session) = &self.session {
+            headers.insert("mcp-session-id", session.clone());
+            if self.revision.as_str() >= "2025-06-18" {
+                headers.insert("mcp-protocol-version", self.revision.clone());
+            }
+        }
+        if self.revision == MODERN {
+            headers.insert("mcp-protocol-version", MODERN.to_owned());
+            if let Some(method) = message["method"].as_str() {
+                headers.insert("mcp-method", method.to_owned());
+            }
+            if let Some(name) = message["params"]["name"].as_str() {
+                headers.insert("mcp-name", wire::header::encode(name).into_owned());
+            }
+        }
+        headers
+    }
+
+    /// Posts a message as it is, with this client's headers.
+    pub async fn post(&self, message: &Value) -> Answer {
+        let headers = self.headers(message);
+        let headers: Vec<(&str, &str)> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        self.http
+            .send(Method::POST, &self.url, &headers, message.to_string())
+            .await
+    }
+
+    /// Posts a message and reads its answer event by event.
+    pub async fn stream(&self, message: &Value) -> Events {
+        let headers = self.headers(message);
+        let headers: Vec<(&str, &str)> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        self.http
+            .open(Method::POST, &self.url, &headers, message.to_string())
+            .await
+    }
+
+    /// A request of this client's era.
+    pub fn request(&self, id: impl Into<Value>, method: &str, mut params: Value) -> Value {
+        if self.revision == MODERN {
+            let meta = params
+                .as_object_mut()
+                .unwrap()
+                .entry("_meta")
+                .or_insert_with(|| json!({}));
+            let meta = meta.as_object_mut().unwrap();
+            meta.insert("io.modelcontextprotocol/protocolVersion".into(), json!(MODERN));
+            meta.insert("io.modelcontextprotocol/clientCapabilities".into(), json!({}));
+        }
+        json!({"jsonrpc":"2.0","id":id.into(),"method":method,"params":params})
+    }
+
+    /// Makes a request, checks the answer's form, and gives it.
+    pub async fn ask(&self, method: &str, params: Value) -> Value {
+        let answer = self.post(&self.request(1, method, params)).await;
+        let message = answer.json();
+        assert_answer(&self.revision, method, &message);
+        message
+    }
+
+    /// Calls a tool and gives its result; an error of the protocol is given as it is.
+    pub async fn call(&self, name: &str, arguments: Value) -> Value {
+        let message = self
+            .ask("tools/call", json!({"name":name,"arguments":arguments}))
+            .await;
+        message.get("result").cloned().unwrap_or(message)
+    }
+
+    /// The names of the tools that this client sees.
+    pub async fn tools(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut params = json!({});
+        loop {
+            let message = self.ask("tools/list", params).await;
+            let result = &message["result"];
+            names.extend(
+                result["tools"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|tool| tool["name"].as_str().unwrap().to_owned()),
+            );
+            match result.get("nextCursor") {
+                None => return names,
+                Some(cursor) => params = json!({"cursor":cursor}),
+            }
+        }
+    }
+}
+
+/// An `initialize` request.
+pub fn opening(revision: &str) -> Value {
+    json!({"jsonrpc":"2.0","id":0,"method":"initialize","params":{
+        "protocolVersion":revision,"capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}})
+}

@@ -1,0 +1,60 @@
+//! The official shape of MCP messages, per revision: every message that the binary emits in a test is held against it.
+
+use serde_json::{Value, json};
+
+/// Fails with every fault that the schema of a revision finds in a message.
+pub fn assert_valid(revision: &str, definition: &str, message: &Value) {
+    let path = format!(
+        "{}/../wire/tests/schema/{revision}.json",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let mut schema: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let section = if schema.get("definitions").is_some() {
+        "definitions"
+    } else {
+        "$defs"
+    };
+    assert!(
+        schema[section].get(definition).is_some(),
+        "{revision} has no {definition}"
+    );
+    schema["$ref"] = json!(format!("#/{section}/{definition}"));
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let faults: Vec<String> = validator
+        .iter_errors(message)
+        .map(|fault| format!("{}: {fault}", fault.instance_path()))
+        .collect();
+    assert!(
+        faults.is_empty(),
+        "{revision} {definition}\n{message:#}\n{faults:#?}"
+    );
+}
+
+/// The definition of a message as a whole: what a server may send to a client.
+pub fn assert_message(revision: &str, message: &Value) {
+    let definition = match message {
+        Value::Array(_) => "JSONRPCBatchResponse",
+        _ if message.get("method").is_some() => "JSONRPCNotification",
+        _ if message.get("error").is_some() && revision >= "2025-11-25" => "JSONRPCErrorResponse",
+        _ if message.get("error").is_some() => "JSONRPCError",
+        _ if revision >= "2025-11-25" => "JSONRPCResultResponse",
+        _ => "JSONRPCResponse",
+    };
+    assert_valid(revision, definition, message);
+}
+
+/// Holds a whole response and its result against the schema, by the method that it answers.
+pub fn assert_answer(revision: &str, method: &str, message: &Value) {
+    assert_message(revision, message);
+    if let Some(result) = message.get("result") {
+        let definition = match method {
+            "initialize" => "InitializeResult",
+            "server/discover" => "DiscoverResult",
+            "ping" => "EmptyResult",
+            "tools/list" => "ListToolsResult",
+            "tools/call" => "CallToolResult",
+            other => panic!("no schema is known for the result of {other}"),
+        };
+        assert_valid(revision, definition, result);
+    }
+}

@@ -1,0 +1,12 @@
+//! The built binary against real peers on loopback: what Tollhouse promises, driven through its doors.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests"
+)]
+
+mod road;
