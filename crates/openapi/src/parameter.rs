@@ -271,11 +271,18 @@ fn serialisation(found: &Located<'_>, place: Place, shown: &str, findings: &mut 
         ));
         return None;
     }
-    // The default of `explode` follows the style: true for form alone.
-    Some(match found.value.get("explode") {
-        Some(Value::Bool(explode)) => *explode,
-        _ => place == Place::Query,
-    })
+    match found.value.get("explode") {
+        Some(Value::Bool(explode)) => Some(*explode),
+        // The default follows the style: true for form alone.
+        None => Some(place == Place::Query),
+        Some(_) => {
+            findings.block(malformed(
+                &found.pointer,
+                &format!("`explode` of the parameter `{shown}` is not `true` or `false`"),
+            ));
+            None
+        }
+    }
 }
 
 /// Whether every value that the schema lets through has a form on the wire.

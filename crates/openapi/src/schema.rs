@@ -21,6 +21,10 @@ use crate::text::excerpt;
 
 /// Different patterns in one tool: each is compiled here and again by every gateway.
 const PATTERNS_MAX: usize = 256;
+/// Patterns that may fail before no more are tried: failing can take long.
+const PATTERNS_FAILED_MAX: usize = 16;
+/// The largest automaton of one pattern, in bytes.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Examples that a schema keeps, and their length: they help a model, and are text that nobody asked for.
 const EXAMPLES_MAX: usize = 3;
 const EXAMPLE_BYTES_MAX: usize = 200;
@@ -331,10 +335,11 @@ impl<'d, 'f> Converter<'d, 'f> {
                     );
                 }
             }
+            "discriminator" => self.dropped(at, "the alternatives are told apart by their own schemas"),
             // Read elsewhere, or without effect on which values fit.
-            "nullable" | "readOnly" | "writeOnly" | "discriminator" | "xml" | "externalDocs" | "$defs"
-            | "definitions" | "$comment" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor"
-            | "$vocabulary" | "contentSchema" => {}
+            "nullable" | "readOnly" | "writeOnly" | "xml" | "externalDocs" | "$defs" | "definitions"
+            | "$comment" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary"
+            | "contentSchema" => {}
             other => {
                 if !other.starts_with("x-") {
                     self.dropped(at, "it is no keyword of JSON Schema");
@@ -838,7 +843,9 @@ impl<'d, 'f> Converter<'d, 'f> {
         let fits = match self.patterns.get(pattern) {
             Some(fits) => *fits,
             None => {
-                let fits = self.patterns.len() < PATTERNS_MAX && is_linear(pattern);
+                let failed = self.patterns.values().filter(|fits| !**fits).count();
+                let may_try = self.patterns.len() < PATTERNS_MAX && failed < PATTERNS_FAILED_MAX;
+                let fits = may_try && compile(&serde_json::json!({ "pattern": pattern })).is_ok();
                 self.patterns.insert(pattern, fits);
                 fits
             }
@@ -1131,7 +1138,7 @@ fn says_something(keyword: &str) -> bool {
         )
 }
 
-fn is_known_dialect(dialect: &str) -> bool {
+pub(crate) fn is_known_dialect(dialect: &str) -> bool {
     let dialect = dialect.trim_end_matches('#');
     dialect == "https://json-schema.org/draft/2020-12/schema"
         || dialect.starts_with("https://spec.openapis.org/oas/3.1/dialect/")
@@ -1144,13 +1151,13 @@ fn unmatched(pattern: &str) -> String {
     )
 }
 
-/// Whether the engine that the gateway matches with takes the pattern: no look-around, no back references.
-fn is_linear(pattern: &str) -> bool {
+/// Compiles a schema as the gateway does: 2020-12, nothing is fetched, patterns run in linear time, so no look-around and
+/// no back references.
+pub(crate) fn compile(schema: &Value) -> Result<jsonschema::Validator, jsonschema::ValidationError<'static>> {
     jsonschema::options()
         .with_draft(jsonschema::Draft::Draft202012)
-        .with_pattern_options(jsonschema::PatternOptions::regex())
-        .build(&serde_json::json!({ "pattern": pattern }))
-        .is_ok()
+        .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))
+        .build(schema)
 }
 
 fn is_positive(number: &Number) -> bool {

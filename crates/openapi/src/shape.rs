@@ -7,7 +7,7 @@ use model::Value;
 use crate::reference::{Resolver, reference_of};
 
 /// Steps that all looks at the raw document for one tool may take together. Each is one small schema object.
-const STEPS_MAX: usize = 1_000_000;
+const STEPS_MAX: usize = 200_000;
 /// Schemas inside each other that one look goes through.
 const DEPTH_MAX: usize = 48;
 

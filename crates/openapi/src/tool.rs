@@ -20,7 +20,7 @@ use crate::prose;
 use crate::reference::Located;
 use crate::resolved;
 use crate::response;
-use crate::schema::{Converter, Direction};
+use crate::schema::{Converter, Direction, compile, is_known_dialect};
 use crate::security;
 use crate::shape::{self, Shape, Work};
 use crate::template::Template;
@@ -119,6 +119,14 @@ fn make(
     let operation = located(document, reference, findings)?;
     let template = template(reference, method, findings);
     let mut work = Work::new();
+    let dialect = resolver.root().get("jsonSchemaDialect").and_then(Value::as_str);
+    if dialect.is_some_and(|dialect| !is_known_dialect(dialect)) {
+        findings.note(
+            NoteKind::SchemaDialect,
+            &Pointer::root().child("jsonSchemaDialect"),
+            "the document names another dialect; its schemas are read as 2020-12",
+        );
+    }
 
     let inherited = inherited(document, reference);
     let mut lists: Vec<Located<'_>> = operation.get("parameters").into_iter().collect();
@@ -597,18 +605,14 @@ fn sound(schema: Value, site: &SchemaSite<'_, '_>, findings: &mut Findings) -> O
 }
 
 fn compiles(schema: &Value) -> Result<(), String> {
-    jsonschema::options()
-        .with_draft(jsonschema::Draft::Draft202012)
-        .with_pattern_options(jsonschema::PatternOptions::regex())
-        .build(schema)
-        .map(|_| ())
-        .map_err(|error| {
-            format!(
-                "{} at {} of the schema",
-                excerpt(&error.to_string()),
-                error.instance_path()
-            )
-        })
+    match compile(schema) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!(
+            "{} at `{}` of the schema",
+            excerpt(&error.to_string()),
+            error.instance_path()
+        )),
+    }
 }
 
 /// The output schema, or `None` and a note that says why. Nothing about an answer blocks a tool.

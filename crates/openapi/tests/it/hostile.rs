@@ -221,6 +221,23 @@ fn thousands_of_faults_in_one_operation_are_reported_up_to_a_limit() {
 }
 
 #[test]
+fn patterns_that_are_costly_to_compile_are_refused_quickly() {
+    let costly: serde_json::Value = (0..400)
+        .map(|n| {
+            (
+                format!("f{n}"),
+                json!({"pattern": format!("(\\p{{L}}{{100}}){{1{n}}}")}),
+            )
+        })
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let schema = json!({"type": "object", "properties": costly}).to_string();
+    let walked = walk(&with_schema(&schema, "{}")).unwrap();
+    assert_eq!((walked.operations, walked.tools), (2, 1));
+    assert!(walked.blocked.contains_key(&BlockerCause::SchemaPattern));
+}
+
+#[test]
 fn keys_and_names_that_mean_something_elsewhere_are_only_names_here() {
     let text = r##"{"openapi":"3.1.0","paths":{"/x":{"post":{"requestBody":{"content":{"application/json":{"schema":{"type":"object",
         "properties":{"$ref":{"type":"string"},"__proto__":{"type":"string"},"constructor":{"type":"string"},"\u0000":{"type":"string"},

@@ -157,6 +157,33 @@ fn keywords_of_version_3_1_stay_and_those_of_3_0_are_carried_over_with_a_note() 
 }
 
 #[test]
+fn what_is_left_out_or_read_in_another_dialect_is_noted() {
+    let document = document(
+        "3.1.0",
+        "jsonSchemaDialect: http://json-schema.org/draft-07/schema\npaths: {/x: {post: {requestBody: {content: {application/json: {schema: {oneOf: [{type: string}], discriminator: {propertyName: t}, unheard: 1, required: true}}}}}}}",
+    );
+    let tool = tool(&document, "POST /x");
+    assert_eq!(
+        tool.input_schema["properties"]["body"],
+        json!({"oneOf": [{"type": "string"}]})
+    );
+    let notes: Vec<(NoteKind, &str)> = tool
+        .notes
+        .iter()
+        .map(|note| (note.kind, note.pointer.as_str()))
+        .collect();
+    let schema = "#/paths/~1x/post/requestBody/content/application~1json/schema";
+    for (kind, place) in [
+        (NoteKind::SchemaDialect, "#/jsonSchemaDialect".to_owned()),
+        (NoteKind::SchemaKeywordDropped, format!("{schema}/discriminator")),
+        (NoteKind::SchemaKeywordDropped, format!("{schema}/unheard")),
+        (NoteKind::SchemaKeywordDropped, format!("{schema}/required")),
+    ] {
+        assert!(notes.contains(&(kind, &place)), "{kind} at {place} in {notes:?}");
+    }
+}
+
+#[test]
 fn what_the_examples_of_the_table_say_holds_for_values() {
     let tool = body_tool(
         "3.0.3",

@@ -169,6 +169,10 @@ fn what_cannot_be_serialised_is_a_blocker_and_never_a_guess() {
             BlockerCause::ParameterStyle,
         ),
         (
+            "{name: p, in: query, explode: 'false', schema: {type: array, items: {type: string}}}",
+            BlockerCause::ParameterMalformed,
+        ),
+        (
             "{name: p, in: query, content: {application/json: {schema: {type: object}}}}",
             BlockerCause::ParameterContent,
         ),
