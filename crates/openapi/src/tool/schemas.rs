@@ -1,0 +1,265 @@
+//! The two schemas of a tool: assembled from converted parts, then held to the limits of size and cost.
+
+use model::{Object, Value};
+use serde_json::json;
+
+use super::draft::Draft;
+use crate::blocker::{Blocker, BlockerCause, Findings, NoteKind};
+use crate::document::Document;
+use crate::expansion;
+use crate::plan::ArgumentPlace;
+use crate::pointer::Pointer;
+use crate::projection::Projection;
+use crate::prose;
+use crate::reference::Located;
+use crate::response;
+use crate::schema::{Converter, Direction, compile};
+use crate::shape::{self, Shape, Work};
+use crate::text::excerpt;
+
+/// How many times larger than a tool's schema an answer's may be before it is projected.
+const PROJECTED_FACTOR: usize = 16;
+
+/// What both schemas are made from.
+pub(super) struct SchemaSite<'d, 's> {
+    pub(super) document: &'d Document,
+    pub(super) operation: &'s Located<'d>,
+    pub(super) bytes_max: usize,
+}
+
+pub(super) fn input_schema<'d>(
+    site: &SchemaSite<'d, '_>,
+    drafts: &[Draft<'d>],
+    body_is_sent: bool,
+    work: &mut Work,
+    findings: &mut Findings,
+) -> Option<Value> {
+    let mut converter = Converter::new(
+        site.document.resolver(),
+        site.document.family(),
+        Direction::Input,
+        &site.operation.pointer,
+        site.bytes_max,
+        work,
+        findings,
+    );
+    let mut properties = Object::new();
+    let mut required = Vec::new();
+    for draft in drafts.iter().filter(|draft| !draft.injected) {
+        let schema = draft
+            .schema
+            .as_ref()
+            .map_or_else(|| json!({}), |schema| converter.convert(schema));
+        properties.insert(draft.name.clone(), described(schema, draft));
+        if draft.required && (draft.place != ArgumentPlace::Field || body_is_sent) {
+            required.push(Value::from(draft.name.as_str()));
+        }
+    }
+    let definitions = converter.finish();
+    let mut root = Object::new();
+    root.insert("type".to_owned(), Value::from("object"));
+    if !properties.is_empty() {
+        root.insert("properties".to_owned(), Value::Object(properties));
+    }
+    if !required.is_empty() {
+        root.insert("required".to_owned(), Value::Array(required));
+    }
+    let together = together(drafts, body_is_sent);
+    if !together.is_empty() {
+        findings.note(
+            NoteKind::BodyOptional,
+            &site.operation.pointer.child("requestBody"),
+            "the body may be left out, but has required fields: they are required once one field is given",
+        );
+        root.insert("dependentRequired".to_owned(), Value::Object(together));
+    }
+    root.insert("additionalProperties".to_owned(), Value::Bool(false));
+    if !definitions.is_empty() {
+        root.insert("$defs".to_owned(), Value::Object(definitions));
+    }
+    sound(Value::Object(root), site, findings)
+}
+
+/// The schema of a parameter with what the parameter says beside it.
+fn described(mut schema: Value, draft: &Draft<'_>) -> Value {
+    if let Some(object) = schema.as_object_mut() {
+        if let Some(text) = draft
+            .description
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+        {
+            object.insert(
+                "description".to_owned(),
+                Value::String(prose::clean(text).into_owned()),
+            );
+        }
+        if draft.is_deprecated {
+            object.insert("deprecated".to_owned(), Value::Bool(true));
+        }
+    }
+    schema
+}
+
+/// For a body that may be left out: each field asks for the required ones.
+fn together(drafts: &[Draft<'_>], body_is_sent: bool) -> Object {
+    let fields = || drafts.iter().filter(|draft| draft.place == ArgumentPlace::Field);
+    let required: Vec<&str> = fields()
+        .filter(|draft| draft.required)
+        .map(|draft| draft.name.as_str())
+        .collect();
+    if body_is_sent || required.is_empty() {
+        return Object::new();
+    }
+    fields()
+        .map(|draft| {
+            let others = required
+                .iter()
+                .copied()
+                .filter(|name| *name != draft.name)
+                .map(Value::from);
+            (draft.name.clone(), others.collect::<Value>())
+        })
+        .filter(|(_, others)| others.as_array().is_some_and(|others| !others.is_empty()))
+        .collect()
+}
+
+/// The last look at a finished schema: its size, its cost, and whether the gateway's validator takes it.
+fn sound(schema: Value, site: &SchemaSite<'_, '_>, findings: &mut Findings) -> Option<Value> {
+    if findings.is_blocked() {
+        return None;
+    }
+    let length = schema.to_string().len();
+    let (cause, text, clears) = if length > site.bytes_max {
+        (
+            BlockerCause::SchemaOverBudget,
+            format!(
+                "the schema has {length} bytes; a tool may have {}",
+                site.bytes_max
+            ),
+            "offer a smaller operation, or raise the limit",
+        )
+    } else if let Err(fault) = expansion::check(&schema) {
+        let cause = match fault {
+            expansion::ExpansionFault::Cycle(_) => BlockerCause::ReferenceCyclic,
+            expansion::ExpansionFault::Wide => BlockerCause::SchemaOverBudget,
+            expansion::ExpansionFault::Dangling(_) => BlockerCause::ReferenceUnresolved,
+        };
+        (
+            cause,
+            fault.to_string(),
+            "simplify the schemas that refer to each other",
+        )
+    } else if let Err(fault) = compiles(&schema) {
+        (BlockerCause::SchemaMalformed, fault, "correct the schema")
+    } else {
+        return Some(schema);
+    };
+    findings.block(Blocker::new(cause, &site.operation.pointer, text, clears));
+    None
+}
+
+fn compiles(schema: &Value) -> Result<(), String> {
+    match compile(schema) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!(
+            "{} at `{}` of the schema",
+            excerpt(&error.to_string()),
+            error.instance_path()
+        )),
+    }
+}
+
+/// The output schema, or `None` and a note that says why. Nothing about an answer blocks a tool.
+pub(super) fn output_schema<'d>(
+    site: &SchemaSite<'d, '_>,
+    success: &response::Success<'d>,
+    returns: Option<&Projection>,
+    findings: &mut Findings,
+) -> Option<Value> {
+    let (place, reason) = match output(site, success, returns, findings) {
+        Ok(schema) => return Some(schema),
+        Err(why) => why,
+    };
+    findings.note(
+        NoteKind::OutputLeftOut,
+        &place,
+        format!("the tool has no output schema: {reason}"),
+    );
+    // What is kept is known even where nothing is known about the answer.
+    returns.and_then(|returns| returns.output_schema_of(&Value::Bool(true)))
+}
+
+fn output<'d>(
+    site: &SchemaSite<'d, '_>,
+    success: &response::Success<'d>,
+    returns: Option<&Projection>,
+    findings: &mut Findings,
+) -> Result<Value, (Pointer, String)> {
+    let schema = match &success.schema {
+        Ok(schema) => schema,
+        Err((place, reason)) => return Err((place.clone(), reason.clone())),
+    };
+    let resolver = site.document.resolver();
+    let mut work = Work::new();
+    if returns.is_none() && shape::of(resolver, &mut work, schema.value) != Shape::OBJECT {
+        let object = schema.object();
+        let is_object =
+            object.is_some_and(|object| object.contains_key("properties") && !object.contains_key("type"));
+        if !is_object {
+            return Err((
+                schema.pointer.clone(),
+                "the answer is not only an object".to_owned(),
+            ));
+        }
+    }
+    let bytes_max = match returns {
+        Some(_) => site.bytes_max.saturating_mul(PROJECTED_FACTOR),
+        None => site.bytes_max,
+    };
+    // Blockers of an answer's schema are no blockers of the tool: they are the reason why it has none.
+    let mut own = Findings::default();
+    let mut converter = Converter::new(
+        resolver,
+        site.document.family(),
+        Direction::Output,
+        &schema.pointer,
+        bytes_max,
+        &mut work,
+        &mut own,
+    );
+    let mut root = converter.convert(schema);
+    let definitions = converter.finish();
+    if let Some(object) = root.as_object_mut() {
+        if returns.is_none() {
+            object.insert("type".to_owned(), Value::from("object"));
+        }
+        if !definitions.is_empty() {
+            object.insert("$defs".to_owned(), Value::Object(definitions));
+        }
+    }
+    if !own.is_blocked()
+        && let Some(returns) = returns
+    {
+        root = returns.output_schema_of(&root).ok_or_else(|| {
+            (
+                schema.pointer.clone(),
+                "the schema of the kept fields is too large".to_owned(),
+            )
+        })?;
+    }
+    let made = sound(root, site, &mut own);
+    let (blockers, notes) = own.into_parts();
+    match (made, blockers.into_iter().next()) {
+        (Some(made), None) => {
+            for note in notes {
+                findings.keep(note);
+            }
+            Ok(made)
+        }
+        (_, Some(blocker)) => Err((
+            schema.pointer.clone(),
+            format!("{} ({})", blocker.text, blocker.cause),
+        )),
+        (None, None) => Err((schema.pointer.clone(), "it cannot be read".to_owned())),
+    }
+}
