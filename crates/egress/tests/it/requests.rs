@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use egress::{Destination, EgressFault};
-use http::{Method, Request};
+use http::{Method, Request, Version};
 use http_body_util::Full;
 
 use crate::server::{Act, Server, answer, client, get, post, soon};
@@ -86,6 +86,25 @@ async fn headers_that_say_the_truth_about_host_and_length_are_let_through() {
         .headers_mut()
         .insert("content-length", "4".parse().unwrap());
     assert_eq!(client().send(request, soon()).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn the_version_is_what_the_connection_speaks() {
+    let server = Server::start(|_| Act::Say(answer("ok"))).await;
+    for version in [
+        Version::HTTP_09,
+        Version::HTTP_10,
+        Version::HTTP_2,
+        Version::HTTP_3,
+    ] {
+        let mut request = get(&server.url("/"));
+        *request.version_mut() = version;
+        let answer = client().send(request, soon()).await.unwrap();
+        assert_eq!(answer.status, 200, "{version:?}");
+    }
+    for head in server.heads() {
+        assert!(head.starts_with("GET / HTTP/1.1"), "{head}");
+    }
 }
 
 #[tokio::test]

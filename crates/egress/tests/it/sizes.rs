@@ -55,6 +55,21 @@ async fn a_body_is_read_at_its_greatest_size_and_not_one_byte_past_it() {
 }
 
 #[tokio::test]
+async fn a_body_in_one_piece_of_unknown_size_is_held_to_the_limit() {
+    let server = Server::start(|_| {
+        Act::Say(
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\na\r\n1234567890\r\n0\r\n\r\n".to_vec(),
+        )
+    })
+    .await;
+    let client = client();
+    let at = client.send(get(&server.url("/")), soon()).await.unwrap();
+    assert_eq!(at.read(10, soon()).await.unwrap(), "1234567890");
+    let past = client.send(get(&server.url("/")), soon()).await.unwrap();
+    assert_eq!(past.read(9, soon()).await, Err(too_large(Part::Body, 9)));
+}
+
+#[tokio::test]
 async fn an_announced_size_past_the_limit_is_refused_before_anything_is_read() {
     // The server announces and sends nothing: whoever wanted to read would wait.
     let server =
@@ -136,6 +151,21 @@ async fn headers_are_read_at_their_greatest_size_and_not_one_byte_past_it() {
             assert!(fault.sent());
         }
     }
+}
+
+#[tokio::test]
+async fn a_header_without_end_is_given_up_before_it_fills_the_memory() {
+    let head = format!("HTTP/1.1 200 OK\r\nx-fill: {}", "x".repeat(50_000)).into_bytes();
+    let server = Server::start(move |_| Act::SayAndHang(head.clone())).await;
+    let client = Client::new(ClientOptions {
+        headers_bytes_max: 8_192,
+        ..options()
+    })
+    .unwrap();
+    let fault = in_time(client.send(get(&server.url("/")), soon()))
+        .await
+        .unwrap_err();
+    assert_eq!(fault, too_large(Part::Headers, 8_192));
 }
 
 #[tokio::test]
