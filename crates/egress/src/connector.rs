@@ -290,6 +290,7 @@ impl hyper::rt::Write for Io {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_types, reason = "the test plays the far side")]
 mod tests {
     use super::*;
     use crate::resolve::SystemResolver;
