@@ -20,10 +20,10 @@ pub enum Fault {
 }
 
 macro_rules! refusals {
-    ($( $(#[$doc:meta])* $variant:ident = $text:literal, $fault:ident, $agent:literal; )*) => {
+    ($( $(#[doc = $doc:literal])+ $variant:ident = $text:literal, $fault:ident, $agent:literal; )*) => {
         /// Why a call was refused. Part of the contract: written to the ledger, listed in `docs/refusals.md`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum RefusalCode { $( $(#[$doc])* $variant, )* }
+        pub enum RefusalCode { $( $(#[doc = $doc])+ $variant, )* }
 
         impl RefusalCode {
             /// Every code, in the order of the road.
@@ -45,6 +45,12 @@ macro_rules! refusals {
             #[must_use]
             pub const fn for_agent(self) -> &'static str {
                 match self { $( Self::$variant => $agent, )* }
+            }
+
+            /// What happened, for people, as `docs/refusals.md` has it.
+            #[must_use]
+            pub const fn doc(self) -> &'static str {
+                match self { $( Self::$variant => concat!($($doc),+).trim_ascii(), )* }
             }
         }
     };

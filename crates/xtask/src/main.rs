@@ -1,3 +1,59 @@
-//! Chores.
+//! What a person types: `cargo xtask …`. The logic is in the library.
 
-fn main() {}
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, reason = "chores tell on the terminal what they do")]
+
+use anyhow::{Result, bail};
+use clap::{Parser, Subcommand};
+use xtask::repository::Made;
+use xtask::rooms::{ROOMS, Room};
+
+/// Tests and chores of the repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Compare each room's clippy.toml with the table of rooms, or write it
+    Rooms {
+        /// Write what differs.
+        #[arg(long)]
+        write: bool,
+    },
+    /// Compare the documents that are made from the code with it, or write them
+    Docs {
+        /// Write what differs.
+        #[arg(long)]
+        write: bool,
+    },
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().chore {
+        Chore::Rooms { write } => keep(&ROOMS.iter().map(Room::clippy_file).collect::<Vec<_>>(), write),
+        Chore::Docs { write } => keep(&xtask::documents::all()?, write),
+    }
+}
+
+/// Compares files with their source, or writes them.
+fn keep(files: &[Made], write: bool) -> Result<()> {
+    let mut faults = Vec::new();
+    for file in files {
+        if write {
+            if file.write()? {
+                println!("wrote {}", file.path);
+            }
+        } else if let Some(fault) = file.fault() {
+            faults.push(fault);
+        }
+    }
+    if !faults.is_empty() {
+        bail!("{}", faults.join("\n"));
+    }
+    println!("{} files equal their source", files.len());
+    Ok(())
+}
