@@ -161,7 +161,7 @@ fn make(
         operation: &operation,
         bytes_max: options.schema_bytes_max,
     };
-    let input_schema = input_schema(&schema_site, &drafts, body_is_sent, &mut work, findings);
+    let input_schema = input_schema(&schema_site, &drafts, body_is_sent, &mut work, findings)?;
     let success = response::read(resolver, document.family(), &operation);
     let output_schema = output_schema(&schema_site, &success, options.returns.as_ref(), findings);
     let operation_digest = resolved::digest(document, reference, &operation, &inherited);
@@ -189,7 +189,7 @@ fn make(
         operation_digest: operation_digest?,
         title,
         description,
-        input_schema: input_schema?,
+        input_schema,
         output_schema,
         argument_names: drafts
             .iter()
