@@ -149,9 +149,16 @@ pub(crate) fn read(
     root: &View<'_>,
     resource: Option<&str>,
 ) -> Option<IdentitySettings> {
+    /// The words by which callers with an API key, and callers of the configuration, are told from those of issuers.
+    const TAKEN: [&str; 2] = ["key", "configuration"];
     let view = root.table_or_defaults("identity")?;
     let mut issuers: Vec<IssuerSettings> = Vec::new();
     for (name, view) in view.named("issuer") {
+        if TAKEN.contains(&name) {
+            let problem = format!("`{name}` is how the ledger calls callers that no issuer vouches for");
+            let fault = reading.fault_at(&view, "issuer", FaultKind::WrongValue, problem);
+            reading.faults.push(fault.hint("give the issuer another name"));
+        }
         let Some(issuer) = issuer(reading, name, &view, resource) else {
             continue;
         };

@@ -189,14 +189,14 @@ fn action(tool: &Tool) -> Action {
     }
 }
 
-/// The callers of the configuration.
-pub(crate) fn callers(settings: &Settings) -> Callers {
+/// The callers of the configuration, as `issuer` vouches for them: an API key, or the configuration itself.
+pub(crate) fn callers(settings: &Settings, issuer: &str) -> Callers {
     settings
         .callers
         .values()
         .map(|caller| {
             let facts = Caller {
-                issuer: "configuration".to_owned(),
+                issuer: issuer.to_owned(),
                 subject: caller.subject.clone(),
                 tenant: caller.tenant.clone(),
                 roles: caller.roles.clone(),
@@ -214,7 +214,7 @@ pub(crate) fn callers(settings: &Settings) -> Callers {
 
 /// The caller with this name, as the operator configured it.
 pub(crate) fn caller(settings: &Settings, name: &str) -> Result<Arc<ConfiguredCaller>, Failure> {
-    let known = callers(settings);
+    let known = callers(settings, identity::ISSUER_OF_CONFIGURED);
     if let Some(caller) = known.get(name) {
         return Ok(Arc::clone(caller));
     }

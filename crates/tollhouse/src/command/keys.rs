@@ -55,7 +55,7 @@ pub(crate) async fn list(args: KeysList) -> Result<(), Failure> {
     let rows = store.keys_list().await.map_err(|fault| unavailable(&fault))?;
     store.close().await;
     let now = Timestamp::now();
-    let callers = house::callers(&settings);
+    let callers = house::callers(&settings, identity::ISSUER_OF_KEYS);
     let state = |row: &KeyRow| {
         if row.revoked.is_some() {
             "revoked"

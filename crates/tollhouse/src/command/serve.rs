@@ -118,7 +118,8 @@ impl Open {
         let settings = &self.settings;
         let keys = if settings.identity.api_keys {
             let interval = settings.limits.keys_refresh_interval;
-            let keys = StoredKeys::open(self.store.clone(), house::callers(settings), interval)
+            let callers = house::callers(settings, identity::ISSUER_OF_KEYS);
+            let keys = StoredKeys::open(self.store.clone(), callers, interval)
                 .await
                 .map_err(|fault| Failure::Unavailable(format!("the API keys cannot be read: {fault}")))?;
             tokio::spawn(Arc::clone(&keys).follow(shutdown.clone()));
