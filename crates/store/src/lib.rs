@@ -14,6 +14,7 @@
         clippy::panic,
         clippy::indexing_slicing,
         clippy::string_slice,
+        clippy::disallowed_methods,
         reason = "tests"
     )
 )]

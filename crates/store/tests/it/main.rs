@@ -11,6 +11,11 @@
     clippy::print_stderr,
     reason = "tests"
 )]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests play other processes and silent servers; the room itself does not"
+)]
 
 mod engines;
 mod facts;
