@@ -161,7 +161,7 @@ mod vocabulary;
 pub use action::{Action, FactType};
 pub use fault::{Place, PolicyFault, PolicyFaultKind};
 pub use load::{FAULTS_MAX, PolicyFile, RULES_MAX};
-pub use policy::Policy;
+pub use policy::{Listing, Policy};
 pub use probe::read_anything;
 pub use question::Question;
 pub use rule::{Effect, RuleSummary};

@@ -4,6 +4,8 @@
 //! only where one of the three is out of reach for every call. Conditions are cut at `&&`, `||`, `!` and `if` into
 //! leaves. A leaf that reads only the caller and the tool is evaluated by Cedar, as in a decision; any other may come
 //! out in every way. What can come of the whole then follows from what can come of its leaves.
+//!
+//! Most leaves read the caller alone. They are the same for every tool, so a listing asks for them once.
 
 use cedar_policy::pst::{
     ActionConstraint, BinaryOp, Clause, Effect, EntityOrSlot, Expr, Literal, PolicyID, PrincipalConstraint,
@@ -44,8 +46,10 @@ enum Tree {
 #[derive(Debug)]
 enum Leaf {
     Always(bool),
-    /// Cedar knows, under this number.
-    Known(usize),
+    /// Cedar knows, of the caller alone, under this number.
+    OfCaller(usize),
+    /// Cedar knows, of the caller and the tool, under this number.
+    OfTool(usize),
     /// Depends on the call. It fails in any case where the caller lacks what it reads of them.
     Open {
         tenant: bool,
@@ -56,15 +60,30 @@ enum Leaf {
 /// The leaves of several rules that Cedar can evaluate, each as a little rule of its own.
 #[derive(Default)]
 pub(crate) struct Leaves {
+    pub(crate) of_caller: LeafSet,
+    pub(crate) of_tool: LeafSet,
+}
+
+/// Leaves that are asked together, numbered from 0.
+#[derive(Default)]
+pub(crate) struct LeafSet {
     set: PolicySet,
     count: usize,
 }
 
-/// What Cedar said about leaves, for one caller and one tool.
-pub(crate) struct Known<'a> {
-    caller: &'a Caller,
+/// What Cedar said about a set of leaves.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
     hold: Vec<usize>,
     fail: Vec<usize>,
+}
+
+/// Everything that is known about the leaves of a set of rules, for one caller and one tool.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) of_caller: &'a Answers,
+    pub(crate) of_tool: &'a Answers,
 }
 
 /// What is possible so far.
@@ -80,7 +99,7 @@ pub(crate) struct Prospect {
 
 impl Prospect {
     /// Takes one more rule in.
-    pub(crate) fn weigh(&mut self, rule: &Outlook, known: &Known<'_>) {
+    pub(crate) fn weigh(&mut self, rule: &Outlook, known: Known<'_>) {
         let ways = rule.condition.ways(known);
         if rule.permit {
             self.permit |= ways.yes;
@@ -99,29 +118,43 @@ impl Prospect {
 // === impl Leaves ===
 
 impl Leaves {
-    /// Evaluates every leaf. Nothing is asked where there is none.
-    pub(crate) fn ask<'a>(&self, authorizer: &Authorizer, case: &Case, caller: &'a Caller) -> Known<'a> {
-        let number = |id: &PolicyId| AsRef::<str>::as_ref(id).parse::<usize>().ok();
-        let (mut hold, mut fail) = (Vec::new(), Vec::new());
-        if self.count > 0 {
-            let response = authorizer.is_authorized(&case.request, &self.set, &case.entities);
-            hold.extend(response.diagnostics().reason().filter_map(number));
-            let failures = response.diagnostics().errors();
-            fail.extend(
-                failures
-                    .filter_map(|AuthorizationError::PolicyEvaluationError(error)| number(error.policy_id())),
-            );
-        }
-        Known { caller, hold, fail }
+    /// Takes a leaf in, where it can be told.
+    fn add(&mut self, principal: PrincipalConstraint, condition: Option<&Expr>) -> Leaf {
+        let number = match condition.map_or(Teller::Caller, teller) {
+            Teller::Caller => self.of_caller.add(principal, condition).map(Leaf::OfCaller),
+            Teller::Tool => self.of_tool.add(principal, condition).map(Leaf::OfTool),
+            Teller::Nobody => None,
+        };
+        let reads = |name| condition.is_some_and(|condition| always_reads(condition, name));
+        number.unwrap_or_else(|| Leaf::Open {
+            tenant: reads("tenant"),
+            client: reads("client"),
+        })
+    }
+}
+
+impl LeafSet {
+    /// Whether there is nothing to ask.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
-    /// The leaf as a rule `permit (principal …, action, resource) when { … }`; open where Cedar does not take it.
-    fn add(&mut self, principal: PrincipalConstraint, condition: Option<&Expr>) -> Leaf {
+    /// Evaluates every leaf.
+    pub(crate) fn ask(&self, authorizer: &Authorizer, case: &Case) -> Answers {
+        let number = |id: &PolicyId| AsRef::<str>::as_ref(id).parse::<usize>().ok();
+        let response = authorizer.is_authorized(&case.request, &self.set, &case.entities);
+        let failures = response.diagnostics().errors();
+        Answers {
+            hold: response.diagnostics().reason().filter_map(number).collect(),
+            fail: failures
+                .filter_map(|AuthorizationError::PolicyEvaluationError(error)| number(error.policy_id()))
+                .collect(),
+        }
+    }
+
+    /// Adds the leaf as a rule `permit (principal …, action, resource) when { … }`. `None` where Cedar does not take it.
+    fn add(&mut self, principal: PrincipalConstraint, condition: Option<&Expr>) -> Option<usize> {
         let number = self.count;
-        let open = Leaf::Open {
-            tenant: false,
-            client: false,
-        };
         let template = Template::new(
             PolicyID(number.to_string().into()),
             Effect::Permit,
@@ -133,18 +166,11 @@ impl Leaves {
             .map(|condition| Clause::When(condition.clone().into()))
             .into_iter()
             .collect();
-        let rule = template
-            .try_with_clauses(clauses)
-            .ok()
-            .and_then(|template| StaticPolicy::try_from(template).ok());
-        let rule = rule
-            .and_then(|rule| cedar_policy::Policy::from_pst(cedar_policy::pst::Policy::Static(rule)).ok());
-        if rule.is_some_and(|rule| self.set.add(rule).is_ok()) {
-            self.count += 1;
-            Leaf::Known(number)
-        } else {
-            open
-        }
+        let rule = StaticPolicy::try_from(template.try_with_clauses(clauses).ok()?).ok()?;
+        let rule = cedar_policy::Policy::from_pst(cedar_policy::pst::Policy::Static(rule)).ok()?;
+        self.set.add(rule).ok()?;
+        self.count += 1;
+        Some(number)
     }
 }
 
@@ -225,11 +251,7 @@ impl Tree {
                 Box::new(Self::of(else_expr, leaves)),
             ),
             Expr::Literal(Literal::Bool(value)) => Self::Leaf(Leaf::Always(*value)),
-            leaf if told_by_caller(leaf) => Self::Leaf(leaves.add(PrincipalConstraint::Any, Some(leaf))),
-            leaf => Self::Leaf(Leaf::Open {
-                tenant: always_reads(leaf, "tenant"),
-                client: always_reads(leaf, "client"),
-            }),
+            leaf => Self::Leaf(leaves.add(PrincipalConstraint::Any, Some(leaf))),
         }
     }
 
@@ -238,7 +260,7 @@ impl Tree {
     }
 
     /// `&&` and `||` look at the right only where the left does not settle it, as Cedar does.
-    fn ways(&self, known: &Known<'_>) -> Ways {
+    fn ways(&self, known: Known<'_>) -> Ways {
         match self {
             Self::Leaf(leaf) => leaf.ways(known),
             Self::Not(inner) => inner.ways(known).not(),
@@ -250,23 +272,17 @@ impl Tree {
 }
 
 impl Leaf {
-    fn ways(&self, known: &Known<'_>) -> Ways {
-        let only_fail = Ways {
-            yes: false,
-            no: false,
-            fail: true,
-        };
+    fn ways(&self, known: Known<'_>) -> Ways {
         match self {
             Self::Always(true) => Ways::always(),
             Self::Always(false) => Ways::never(),
-            Self::Known(number) if known.fail.contains(number) => only_fail,
-            Self::Known(number) if known.hold.contains(number) => Ways::always(),
-            Self::Known(_) => Ways::never(),
+            Self::OfCaller(number) => known.of_caller.ways(*number),
+            Self::OfTool(number) => known.of_tool.ways(*number),
             Self::Open { tenant, client } => {
                 let lacks =
                     (*tenant && known.caller.tenant.is_none()) || (*client && known.caller.client.is_none());
                 if lacks {
-                    only_fail
+                    Ways::failing()
                 } else {
                     Ways {
                         yes: true,
@@ -279,7 +295,27 @@ impl Leaf {
     }
 }
 
+impl Answers {
+    fn ways(&self, number: usize) -> Ways {
+        if self.fail.contains(&number) {
+            Ways::failing()
+        } else if self.hold.contains(&number) {
+            Ways::always()
+        } else {
+            Ways::never()
+        }
+    }
+}
+
 impl Ways {
+    const fn failing() -> Self {
+        Self {
+            yes: false,
+            no: false,
+            fail: true,
+        }
+    }
+
     const fn always() -> Self {
         Self {
             yes: true,
@@ -323,38 +359,53 @@ impl Ways {
 
 // === which leaves can be told ===
 
-/// Whether an expression has one value for all calls of a tool by a caller.
-///
-/// The type of the resource is one for each tool. An entity that is written out may be the very resource of a call,
-/// so what is read from it is open.
-fn told_by_caller(expr: &Expr) -> bool {
+/// Who settles an expression, before there is a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Teller {
+    /// One value for all calls by a caller.
+    Caller,
+    /// One value for all calls of a tool by a caller.
+    Tool,
+    /// It depends on the call.
+    Nobody,
+}
+
+/// Who settles an expression. The type of the resource is one for each tool. An entity that is written out
+/// may be the very resource of a call, so what is read from it depends on the call.
+fn teller(expr: &Expr) -> Teller {
     match expr {
-        Expr::Literal(_) | Expr::Var(Var::Principal | Var::Action) => true,
-        Expr::Var(Var::Resource | Var::Context) => false,
-        Expr::GetAttr { expr, attr } => match &**expr {
-            Expr::Var(Var::Principal) => true,
-            Expr::Var(Var::Context) => matches!(attr.as_str(), "class" | "upstream"),
-            _ => false,
+        Expr::Literal(_) | Expr::Var(Var::Principal) => Teller::Caller,
+        Expr::Var(Var::Action) => Teller::Tool,
+        Expr::Var(Var::Resource | Var::Context) => Teller::Nobody,
+        Expr::GetAttr { expr, attr } => match (&**expr, attr.as_str()) {
+            (Expr::Var(Var::Principal), _) => Teller::Caller,
+            (Expr::Var(Var::Context), "class" | "upstream") => Teller::Tool,
+            _ => Teller::Nobody,
         },
-        Expr::HasAttr { expr, attrs } => matches!(&**expr, Expr::Var(Var::Principal)) && attrs.len() == 1,
+        Expr::HasAttr { expr, attrs } => match &**expr {
+            Expr::Var(Var::Principal) if attrs.len() == 1 => Teller::Caller,
+            _ => Teller::Nobody,
+        },
         Expr::Is {
             expr, in_expr: None, ..
-        } if matches!(&**expr, Expr::Var(Var::Resource)) => true,
-        Expr::Is { expr, in_expr, .. } => {
-            told_by_caller(expr) && in_expr.as_ref().is_none_or(|within| told_by_caller(within))
-        }
-        Expr::UnaryOp { expr, .. } | Expr::Like { expr, .. } => told_by_caller(expr),
-        Expr::BinaryOp { left, right, .. } => told_by_caller(left) && told_by_caller(right),
+        } if matches!(&**expr, Expr::Var(Var::Resource)) => Teller::Tool,
+        Expr::Is { expr, in_expr, .. } => all([&**expr].into_iter().chain(in_expr.as_deref())),
+        Expr::UnaryOp { expr, .. } | Expr::Like { expr, .. } => teller(expr),
+        Expr::BinaryOp { left, right, .. } => all([&**left, &**right]),
         Expr::IfThenElse {
             cond,
             then_expr,
             else_expr,
-        } => told_by_caller(cond) && told_by_caller(then_expr) && told_by_caller(else_expr),
-        Expr::Set(items) => items.iter().all(|item| told_by_caller(item)),
-        Expr::Record(fields) => fields.values().all(|field| told_by_caller(field)),
+        } => all([&**cond, &**then_expr, &**else_expr]),
+        Expr::Set(items) => all(items.iter().map(|item| &**item)),
+        Expr::Record(fields) => all(fields.values().map(|field| &**field)),
         // Slots, unknowns, and what Cedar may yet add.
-        _ => false,
+        _ => Teller::Nobody,
     }
+}
+
+fn all<'a>(parts: impl IntoIterator<Item = &'a Expr>) -> Teller {
+    parts.into_iter().map(teller).max().unwrap_or(Teller::Caller)
 }
 
 /// Whether every evaluation of an expression reads this attribute of the caller. `&&`, `||` and `if` may stop before.

@@ -196,13 +196,7 @@ impl Form {
     }
 
     fn principal(&self, types: &Types, caller: &Caller) -> Result<Entity, Unfit> {
-        if caller.issuer.contains('/') {
-            return Err(format!(
-                "the issuer `{}` has a slash in its name",
-                caller.issuer.escape_debug()
-            ));
-        }
-        let id = format!("{}/{}", caller.issuer, caller.subject);
+        let id = caller_id(caller)?;
         let read = self.attributes;
         let attributes = [
             read.subject
@@ -351,6 +345,17 @@ impl Attributes {
         self.id |= reads("id");
         self.owner |= reads("owner");
     }
+}
+
+/// The id of a caller in rules: `corp/ada`. Two callers never share one, since the first slash ends the issuer.
+pub(crate) fn caller_id(caller: &Caller) -> Result<String, Unfit> {
+    if caller.issuer.contains('/') {
+        return Err(format!(
+            "the issuer `{}` has a slash in its name",
+            caller.issuer.escape_debug()
+        ));
+    }
+    Ok(format!("{}/{}", caller.issuer, caller.subject))
 }
 
 fn uid(kind: &EntityTypeName, id: &str) -> EntityUid {

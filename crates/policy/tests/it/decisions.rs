@@ -229,6 +229,47 @@ fn a_sum_beyond_64_bits_fails_and_denies() {
 }
 
 #[test]
+fn a_failure_is_told_without_values() {
+    let sum = "permit (principal, action == Action::\"billing_refund\", resource) when { context.facts.balance + context.arguments.cents > 0 };";
+    let owner = "permit (principal, action == Action::\"billing_refund\", resource) when { resource.owner == \"north\" };";
+    let tenant = "permit (principal, action, resource) when { principal.tenant == \"north\" };";
+    let other = "permit (principal, action, resource) when { Invoice::\"secret-id\".owner == \"north\" };";
+    let later = "permit (principal, action == Action::\"billing_refund\", resource) when { context.now.offset(duration(\"106751991167d\")) > context.now };";
+    let question = Asked {
+        caller: Caller {
+            tenant: None,
+            ..ada()
+        },
+        target: Some(target("Invoice", "` does not have the attribute `secret", None)),
+        facts: vec![fact("balance", FactValue::Integer(i64::MAX - 77))],
+        ..refund()
+    };
+    for (text, expected) in [
+        (sum, "a number is beyond 64 bits"),
+        (owner, "the `Invoice` does not have the attribute `owner`"),
+        (tenant, "the `Caller` does not have the attribute `tenant`"),
+        (
+            other,
+            "it reads from something that is neither the caller nor the resource",
+        ),
+        (later, "`offset` failed"),
+    ] {
+        let denied = question.of(&policy(text)).unwrap_err();
+        assert_eq!(
+            denied.to_string(),
+            format!("rule `a.cedar#0` could not be evaluated: {expected}"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_policy_is_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Policy>();
+}
+
+#[test]
 fn a_rule_that_asks_first_neither_fails_nor_permits_where_something_is_missing() {
     let text = r#"
         permit (principal, action, resource is Invoice)
