@@ -364,7 +364,7 @@ fn undeclared_fields_are_refused_at_every_depth() {
               all: {allOf: [{$ref: '#/components/schemas/Base'}, {type: object, required: [z], properties: {z: {type: integer}, in: {type: object, properties: {i: {type: string}}}}}]},
               one: {oneOf: [{$ref: '#/components/schemas/Base'}, {type: object, required: [o], properties: {o: {type: string}}}]},
               either: {type: object, properties: {a: {type: string}, b: {type: string}}, anyOf: [{required: [a]}, {required: [b]}]},
-              never: {type: object, properties: {a: {type: string}}, not: {properties: {a: {enum: [x]}}, required: [a]}}}}"##,
+              never: {type: object, properties: {a: {type: string}, b: {type: string}}, not: {properties: {a: {enum: [x]}}, required: [a]}}}}"##,
         "Base: {type: object, required: [x], properties: {x: {type: string}}}, Deep: {type: object, properties: {d: {$ref: '#/components/schemas/Base'}}}",
     );
     for (arguments, fits) in [
@@ -390,6 +390,8 @@ fn undeclared_fields_are_refused_at_every_depth() {
         (json!({"either": {}}), false),
         (json!({"never": {"a": "y"}}), true),
         (json!({"never": {"a": "x"}}), false),
+        // A closed condition would not hold here, and `not` would let it through.
+        (json!({"never": {"a": "x", "b": "1"}}), false),
         (json!({"undeclared": 1}), false),
     ] {
         assert_eq!(
