@@ -11,6 +11,7 @@ use gateway::{Cursor, Gateway, Session};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use identity::Principal;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wire::header::{Field, Fields};
 
@@ -39,6 +40,8 @@ pub struct Face(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) tasks: TaskTracker,
+    /// Comes to pass when calls that still run are cut off.
+    pub(crate) closing: CancellationToken,
     door: Door,
     neighbours: Neighbours,
     path: String,
@@ -71,6 +74,7 @@ impl Face {
         Self(Arc::new(Inner {
             gateway,
             tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
             door,
             neighbours,
             path,

@@ -139,9 +139,10 @@ async fn drain(face: &Face, graceful: GracefulShutdown, timeout: Duration) -> us
     gateway.drain();
     let deadline = Instant::now() + timeout;
     let cut_off = gateway.drained(deadline).await;
+    // What still runs is cancelled, and its outcome is still written down.
     gateway.sessions().end_all();
+    face.0.closing.cancel();
     face.0.tasks.close();
-    // Calls that were cut off are cancelled with their sessions or connections; their outcomes are still written down.
     let ends = async {
         graceful.shutdown().await;
         face.0.tasks.wait().await;

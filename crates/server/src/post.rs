@@ -193,7 +193,7 @@ async fn call_alone(
     ask: CallAsk,
     around: &Around,
 ) -> Response {
-    let cancel = CancellationToken::new();
+    let cancel = face.0.closing.child_token();
     let guard = cancel.clone().drop_guard();
     let CallAsk {
         id,
