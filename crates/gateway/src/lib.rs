@@ -39,4 +39,4 @@ pub use house::{Clock, Gateway, GatewayFault, Parts};
 pub use pipeline::{Asked, Flow};
 pub use release::Released;
 pub use session::{Running, Session, SessionId, Sessions, SessionsFull};
-pub use stream::{Cursor, Next, Stream, StreamId};
+pub use stream::{Cursor, Next, NotResumed, Stream, StreamId};

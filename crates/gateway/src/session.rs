@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::{Id, Identity, Opening, Revision};
 
-use crate::stream::{Cursor, Stream, StreamId, Streams};
+use crate::stream::{Cursor, NotResumed, Stream, StreamId, Streams};
 
 /// The id of a session: 32 random bytes, in 43 visible ASCII characters (HL-12).
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -70,8 +69,6 @@ pub struct Session {
     ended: CancellationToken,
     running: Running,
     streams: Arc<Streams>,
-    listening: AtomicUsize,
-    listening_max: usize,
 }
 
 /// The requests that run in a conversation, by their ids, so that one can be cancelled (CAN-01).
@@ -130,8 +127,6 @@ impl Sessions {
             ended: CancellationToken::new(),
             running: Running::default(),
             streams: Arc::new(Streams::new(&self.limits)),
-            listening: AtomicUsize::new(0),
-            listening_max: self.limits.streams_per_session_max,
         });
         open.insert(id.0, Arc::clone(&session));
         Ok(session)
@@ -141,8 +136,7 @@ impl Sessions {
     #[must_use]
     pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let session = self.lock().get(id).cloned()?;
-        let idle = session.idle();
-        if session.caller != principal.key() || idle >= self.limits.session_idle_timeout {
+        if session.caller != principal.key() || session.is_idle(self.limits.session_idle_timeout) {
             return None;
         }
         session.touch();
@@ -185,12 +179,11 @@ impl Sessions {
 
     fn end_idle(open: &mut HashMap<String, Arc<Session>>, timeout: Duration) {
         open.retain(|_, session| {
-            // A request that still runs is use.
-            let stays = session.idle() < timeout || !session.running.is_empty();
-            if !stays {
+            let goes = session.is_idle(timeout);
+            if goes {
                 session.end();
             }
-            stays
+            !goes
         });
     }
 
@@ -230,22 +223,12 @@ impl Session {
         &self.ended
     }
 
-    /// Opens an event stream. `None`: `streams_per_session_max` listening ones are open.
+    /// Opens an event stream that answers no request. `None`: `streams_per_session_max` are open.
     ///
     /// For a stream that answers a request use [`Session::answer_stream`]: calls have a limit of their own.
-    pub fn listen(&self) -> Option<StreamId> {
-        let taken = self
-            .listening
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| {
-                (open < self.listening_max).then_some(open + 1)
-            });
-        taken.ok().map(|_| self.streams.open())
-    }
-
-    /// Ends a listening stream.
-    pub fn stop_listening(&self, id: StreamId) {
-        self.streams.end(id);
-        self.listening.fetch_sub(1, Ordering::AcqRel);
+    #[must_use]
+    pub fn listen(&self) -> Option<Stream> {
+        self.streams.listen()
     }
 
     /// Opens the stream of an answer.
@@ -276,9 +259,11 @@ impl Session {
         self.streams.read(id)
     }
 
-    /// Reads a stream on behind an event.
-    #[must_use]
-    pub fn resume(&self, cursor: Cursor) -> Option<Stream> {
+    /// Reads a stream on behind an event. Whoever read it before is at its end.
+    ///
+    /// # Errors
+    /// [`NotResumed`].
+    pub fn resume(&self, cursor: Cursor) -> Result<Stream, NotResumed> {
         self.streams.resume(cursor)
     }
 
@@ -287,8 +272,10 @@ impl Session {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    fn idle(&self) -> Duration {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    /// Whether nobody used it for so long. A request that still runs is use.
+    fn is_idle(&self, timeout: Duration) -> bool {
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.elapsed() >= timeout && self.running.is_empty()
     }
 
     fn end(&self) {
@@ -488,19 +475,5 @@ mod tests {
             running.start(&Id::Integer(1)).is_some(),
             "BASE-03: over, so it may come again"
         );
-    }
-
-    #[tokio::test]
-    async fn listening_streams_open_up_to_the_limit_and_not_one_past_it() {
-        let sessions = Sessions::new(&Limits {
-            streams_per_session_max: 2,
-            ..Limits::default()
-        });
-        let session = sessions.open(&principal("ada"), &opening()).unwrap();
-        let one = session.listen().unwrap();
-        session.listen().unwrap();
-        assert!(session.listen().is_none());
-        session.stop_listening(one);
-        assert!(session.listen().is_some());
     }
 }

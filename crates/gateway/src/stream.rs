@@ -1,7 +1,8 @@
 //! The event streams of a session: what was said on each, kept for a while, so that a client may resume one.
 //!
 //! Bytes in order, with ids; no sockets. Events of all streams of a session share one budget, and the oldest go first.
-//! A stream is read by one reader at a time: a new one takes over, so that no message travels twice (HL-10).
+//! A stream is read by one reader at a time: a new one takes over, so that no message travels twice (HL-10). The stream of
+//! an answer ends with the answer; a listening stream rests when nobody reads it, and goes on when somebody resumes it.
 //! Sources: MCP rules HL-06, HL-09 to HL-11.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -59,6 +60,7 @@ pub(crate) struct Streams {
     inner: Mutex<Inner>,
     events_max: usize,
     bytes_max: usize,
+    listening_max: usize,
 }
 
 #[derive(Debug, Default)]
@@ -68,19 +70,24 @@ struct Inner {
     /// Every kept event, oldest first.
     kept: VecDeque<(StreamId, u64)>,
     bytes: usize,
+    /// Listening streams that somebody reads.
+    listening: usize,
 }
 
 #[derive(Debug, Default)]
 struct Log {
     events: VecDeque<(u64, Bytes)>,
     next: u64,
+    /// Whether it answers no request, and rests instead of ending.
+    listens: bool,
+    /// Nothing more comes; of a listening stream: nobody reads it.
     is_ended: bool,
     /// Counts readers; only the newest one gets events.
     readers: u64,
     waiting: Arc<Notify>,
 }
 
-/// One reading of a stream.
+/// One reading of a stream. Dropping it lets a listening stream rest, and changes nothing about any other (HL-07).
 #[derive(Debug)]
 pub struct Stream {
     streams: Arc<Streams>,
@@ -89,6 +96,17 @@ pub struct Stream {
     next: u64,
     reader: u64,
     waiting: Arc<Notify>,
+}
+
+/// Why a stream cannot be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotResumed {
+    /// There is no such stream, or events behind the cursor are gone.
+    #[error("the stream cannot be resumed from this event; its events are gone")]
+    Gone,
+    /// Too many listening streams are open.
+    #[error("this session has too many streams open")]
+    Full,
 }
 
 /// What a reader gets next.
@@ -106,16 +124,28 @@ impl Streams {
             inner: Mutex::default(),
             events_max: limits.replay_events_max,
             bytes_max: limits.replay_bytes_max,
+            listening_max: limits.streams_per_session_max,
         }
     }
 
-    /// A new stream.
+    /// A new stream for an answer.
     pub(crate) fn open(&self) -> StreamId {
+        self.lock().open(Log::default())
+    }
+
+    /// A new listening stream, and its reader. `None`: `streams_per_session_max` are open.
+    pub(crate) fn listen(self: &Arc<Self>) -> Option<Stream> {
         let mut inner = self.lock();
-        let id = StreamId(inner.next);
-        inner.next += 1;
-        inner.logs.insert(id, Log::default());
-        id
+        if inner.listening >= self.listening_max {
+            return None;
+        }
+        inner.listening += 1;
+        let id = inner.open(Log {
+            listens: true,
+            ..Log::default()
+        });
+        drop(inner);
+        self.read(id)
     }
 
     /// Puts a message on a stream. One that is gone takes nothing.
@@ -158,27 +188,35 @@ impl Streams {
 
     /// Reads a stream from its start.
     pub(crate) fn read(self: &Arc<Self>, id: StreamId) -> Option<Stream> {
-        self.reader(id, 0)
+        self.reader(id, 0).ok()
     }
 
-    /// Reads a stream on behind an event. `None`: no such stream, or the events behind it are gone.
-    pub(crate) fn resume(self: &Arc<Self>, cursor: Cursor) -> Option<Stream> {
-        self.reader(cursor.stream, cursor.event.checked_add(1)?)
+    /// Reads a stream on behind an event.
+    pub(crate) fn resume(self: &Arc<Self>, cursor: Cursor) -> Result<Stream, NotResumed> {
+        let next = cursor.event.checked_add(1).ok_or(NotResumed::Gone)?;
+        self.reader(cursor.stream, next)
     }
 
-    fn reader(self: &Arc<Self>, id: StreamId, next: u64) -> Option<Stream> {
+    fn reader(self: &Arc<Self>, id: StreamId, next: u64) -> Result<Stream, NotResumed> {
         let mut inner = self.lock();
-        let log = inner.logs.get_mut(&id)?;
+        let has_place = inner.listening < self.listening_max;
+        let log = inner.logs.get_mut(&id).ok_or(NotResumed::Gone)?;
         let oldest = log.events.front().map_or(log.next, |(event, _)| *event);
         if next > log.next || next < oldest {
-            return None;
+            return Err(NotResumed::Gone);
         }
+        let wakes = log.listens && log.is_ended;
+        if wakes && !has_place {
+            return Err(NotResumed::Full);
+        }
+        log.is_ended &= !wakes;
         log.readers += 1;
         // Whoever read before wakes up and finds that it was taken over.
         log.waiting.notify_waiters();
         let (reader, waiting) = (log.readers, Arc::clone(&log.waiting));
+        inner.listening += usize::from(wakes);
         drop(inner);
-        Some(Stream {
+        Ok(Stream {
             streams: Arc::clone(self),
             id,
             next,
@@ -187,12 +225,35 @@ impl Streams {
         })
     }
 
+    /// A reader goes. A listening stream rests then, unless another reader has taken it over.
+    fn leave(&self, id: StreamId, reader: u64) {
+        let mut inner = self.lock();
+        let Some(log) = inner.logs.get_mut(&id) else {
+            return;
+        };
+        if !log.listens || log.is_ended || log.readers != reader {
+            return;
+        }
+        log.is_ended = true;
+        if log.events.is_empty() {
+            inner.logs.remove(&id);
+        }
+        inner.listening = inner.listening.saturating_sub(1);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inner {
+    fn open(&mut self, log: Log) -> StreamId {
+        let id = StreamId(self.next);
+        self.next += 1;
+        self.logs.insert(id, log);
+        id
+    }
+
     /// Forgets the oldest events until the budget holds. The newest event stays whatever its size: it is on its way.
     fn trim(&mut self, events_max: usize, bytes_max: usize) {
         while self.kept.len() > 1 && (self.kept.len() > events_max || self.bytes > bytes_max) {
@@ -215,6 +276,12 @@ impl Inner {
 }
 
 impl Stream {
+    /// Which stream it reads.
+    #[must_use]
+    pub const fn id(&self) -> StreamId {
+        self.id
+    }
+
     /// The next event, or the end. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Next {
         let waiting = Arc::clone(&self.waiting);
@@ -251,6 +318,12 @@ impl Stream {
         drop(inner);
         self.next += 1;
         bytes.map(Next::Event)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.streams.leave(self.id, self.reader);
     }
 }
 
@@ -296,8 +369,11 @@ mod tests {
         assert_eq!(rest(streams.resume(cursor(one, 0)).unwrap()).await, ["b", "c"]);
         assert_eq!(rest(streams.resume(cursor(one, 2)).unwrap()).await, [""; 0]);
         assert_eq!(rest(streams.read(one).unwrap()).await, ["a", "b", "c"]);
-        assert!(streams.resume(cursor(one, 3)).is_none());
-        assert!(streams.resume(cursor(StreamId(9), 0)).is_none());
+        assert_eq!(streams.resume(cursor(one, 3)).unwrap_err(), NotResumed::Gone);
+        assert_eq!(
+            streams.resume(cursor(StreamId(9), 0)).unwrap_err(),
+            NotResumed::Gone
+        );
     }
 
     #[tokio::test]
@@ -325,7 +401,7 @@ mod tests {
             streams.push(id, text.as_bytes());
         }
         assert!(
-            streams.resume(cursor(id, 0)).is_some(),
+            streams.resume(cursor(id, 0)).is_ok(),
             "at the limit everything is there"
         );
         let mut slow_again = streams.read(id).unwrap();
@@ -361,6 +437,74 @@ mod tests {
         streams.push(id, &[b'x'; 60]);
         streams.end(id);
         assert_eq!(rest(stream).await, ["x".repeat(60)]);
+    }
+
+    fn listening(max: usize) -> Arc<Streams> {
+        Arc::new(Streams::new(&Limits {
+            streams_per_session_max: max,
+            ..Limits::default()
+        }))
+    }
+
+    #[tokio::test]
+    async fn listening_streams_open_up_to_the_limit_and_not_one_past_it() {
+        let streams = listening(2);
+        let one = streams.listen().unwrap();
+        let two = streams.listen().unwrap();
+        assert!(streams.listen().is_none());
+        // The stream of an answer has nothing to do with it.
+        drop(streams.read(streams.open()));
+        assert!(streams.listen().is_none());
+        drop(one);
+        let three = streams.listen().unwrap();
+        assert!(streams.listen().is_none());
+        drop((two, three));
+        assert!(
+            streams.lock().logs.len() == 1,
+            "a rest without events is forgotten"
+        );
+    }
+
+    #[tokio::test]
+    async fn hl_11_a_listening_stream_that_broke_off_goes_on_where_it_was() {
+        let streams = listening(1);
+        let stream = streams.listen().unwrap();
+        let id = stream.id();
+        streams.prime(id, 1);
+        drop(stream);
+        let mut resumed = streams.resume(cursor(id, 0)).unwrap();
+        assert!(streams.listen().is_none(), "it has its place again");
+        let waiting = tokio::spawn(async move { (resumed.next().await, resumed) });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished(), "it waits instead of ending");
+        streams.push(id, b"a");
+        let (next, resumed) = waiting.await.unwrap();
+        assert!(matches!(next, Next::Event(_)));
+        drop(resumed);
+        let other = streams.listen().unwrap();
+        assert_eq!(streams.resume(cursor(id, 0)).unwrap_err(), NotResumed::Full);
+        drop(other);
+        assert!(streams.resume(cursor(id, 0)).is_ok());
+    }
+
+    #[tokio::test]
+    async fn hl_10_a_listening_stream_that_is_taken_over_keeps_its_one_place() {
+        let streams = listening(1);
+        let mut old = streams.listen().unwrap();
+        let id = old.id();
+        streams.prime(id, 1);
+        assert!(matches!(old.next().await, Next::Event(_)));
+        let mut new = streams.resume(cursor(id, 0)).unwrap();
+        assert_eq!(old.next().await, Next::End);
+        drop(old);
+        streams.push(id, b"a");
+        assert!(
+            matches!(new.next().await, Next::Event(_)),
+            "the old reader's end is not the stream's"
+        );
+        assert!(streams.listen().is_none());
+        drop(new);
+        assert!(streams.listen().is_some());
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! Event streams as bodies: those of a session, which can be resumed, and those of a request that stands alone.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use gateway::{Next, Session, Stream, StreamId};
+use gateway::{Next, Stream};
 use http::{HeaderName, HeaderValue, header};
 use tokio::sync::mpsc;
 use tokio::time::Interval;
@@ -57,37 +56,6 @@ pub(crate) fn of_session(stream: Stream, ended: CancellationToken, every: Durati
                 _ = ticks.tick() => sse::keep_alive(),
             };
             Some((Ok::<_, std::convert::Infallible>(bytes), (stream, ended, ticks)))
-        },
-    )))
-}
-
-/// A listening stream of a session; its place is free again when the connection closes.
-pub(crate) fn listening(session: Arc<Session>, id: StreamId, stream: Stream, every: Duration) -> Response {
-    struct Place(Arc<Session>, StreamId);
-    impl Drop for Place {
-        fn drop(&mut self) {
-            self.0.stop_listening(self.1);
-        }
-    }
-    let ended = session.ended().clone();
-    let place = Place(session, id);
-    let state = (stream, ended, keep_alive(every), place);
-    response(Body::from_stream(stream::unfold(
-        state,
-        async |(mut stream, ended, mut ticks, place)| {
-            let bytes = tokio::select! {
-                biased;
-                next = stream.next() => match next {
-                    Next::Event(bytes) => bytes,
-                    Next::End => return None,
-                },
-                () = ended.cancelled() => return None,
-                _ = ticks.tick() => sse::keep_alive(),
-            };
-            Some((
-                Ok::<_, std::convert::Infallible>(bytes),
-                (stream, ended, ticks, place),
-            ))
         },
     )))
 }

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{any, get};
-use gateway::{Cursor, Gateway, Session};
+use gateway::{Cursor, Gateway, NotResumed, Session};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use identity::Principal;
@@ -40,7 +40,7 @@ pub struct Face(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) tasks: TaskTracker,
-    /// Comes to pass when calls that still run are cut off.
+    /// Comes to pass when calls that stand alone may run no longer.
     pub(crate) closing: CancellationToken,
     door: Door,
     neighbours: Neighbours,
@@ -171,36 +171,29 @@ fn listen(face: &Face, principal: &Principal, parts: &Parts) -> Response {
         );
     }
     let every = face.0.gateway.limits().keep_alive_interval;
-    match HttpFields(&parts.headers).field(wire::header::LAST_EVENT) {
-        Field::Absent => {
-            let Some(id) = session.listen() else {
-                return refuse::plain(
-                    StatusCode::TOO_MANY_REQUESTS,
-                    "this session has too many streams open",
-                );
-            };
+    let reading = match HttpFields(&parts.headers).field(wire::header::LAST_EVENT) {
+        Field::Absent => session.listen().ok_or(NotResumed::Full).inspect(|stream| {
             if session.revision().primes_streams() {
-                session.prime(id, post::RETRY_MS);
+                session.prime(stream.id(), post::RETRY_MS);
             }
-            match session.read(id) {
-                Some(stream) => events::listening(session, id, stream, every),
-                None => refuse::plain(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "the stream could not be opened",
-                ),
-            }
-        }
-        Field::One(value) => {
-            let cursor = std::str::from_utf8(value).ok().and_then(Cursor::parse);
-            match cursor.and_then(|cursor| session.resume(cursor)) {
-                Some(stream) => events::of_session(stream, session.ended().clone(), every),
-                None => refuse::plain(
-                    StatusCode::BAD_REQUEST,
-                    "the stream cannot be resumed from this `Last-Event-ID`; its events are gone",
-                ),
-            }
-        }
-        Field::Many => refuse::plain(StatusCode::BAD_REQUEST, "`Last-Event-ID` stands twice"),
+        }),
+        Field::One(value) => std::str::from_utf8(value)
+            .ok()
+            .and_then(Cursor::parse)
+            .ok_or(NotResumed::Gone)
+            .and_then(|cursor| session.resume(cursor)),
+        Field::Many => return refuse::plain(StatusCode::BAD_REQUEST, "`Last-Event-ID` stands twice"),
+    };
+    match reading {
+        Ok(stream) => events::of_session(stream, session.ended().clone(), every),
+        Err(NotResumed::Full) => refuse::plain(
+            StatusCode::TOO_MANY_REQUESTS,
+            "this session has too many streams open",
+        ),
+        Err(NotResumed::Gone) => refuse::plain(
+            StatusCode::BAD_REQUEST,
+            "the stream cannot be resumed from this `Last-Event-ID`; its events are gone",
+        ),
     }
 }
 
@@ -216,6 +209,10 @@ fn delete(face: &Face, principal: &Principal, parts: &Parts) -> Response {
 }
 
 /// The session that a GET or DELETE names. In the stateless era these verbs do not exist (HM-01).
+#[expect(
+    clippy::result_large_err,
+    reason = "the error is the whole answer, and goes out at once"
+)]
 fn session(face: &Face, principal: &Principal, parts: &Parts) -> Result<Arc<Session>, Response> {
     let fields = HttpFields(&parts.headers);
     let stateless = wire::http::is_stateless(fields.field(wire::header::PROTOCOL_VERSION));
