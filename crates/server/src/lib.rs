@@ -18,6 +18,7 @@
     )
 )]
 
+mod activity;
 mod answer;
 mod door;
 mod events;

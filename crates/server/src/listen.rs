@@ -2,10 +2,16 @@
 //!
 //! axum's own loop has no limit on connections and no timeout for slow headers, so this is hyper's, with both.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -15,10 +21,13 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::activity::Activity;
 use crate::http::Face;
 
 /// Streams of one HTTP/2 connection at once.
 const HTTP2_STREAMS_MAX: u32 = 128;
+/// How often idle sessions are looked for, at least.
+const SWEEP_INTERVAL_MAX: Duration = Duration::from_secs(30);
 /// Headers of one request, counted.
 const HEADERS_MAX: usize = 100;
 
@@ -72,15 +81,11 @@ impl Listener {
         let graceful = GracefulShutdown::new();
         let builder = builder(limits.headers_bytes_max, limits.headers_timeout);
         let router = face.router();
-        let mut sweep = tokio::time::interval(Duration::from_secs(30));
+        let sweeping = tokio::spawn(sweep(face.clone(), shutdown.clone()));
         loop {
             let place = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
-                _ = sweep.tick() => {
-                    face.gateway().sessions().sweep();
-                    continue;
-                }
                 place = Arc::clone(&places).acquire_owned() => place,
             };
             let Ok(place) = place else { break };
@@ -101,19 +106,41 @@ impl Listener {
             };
             // Answers are small and wait for nothing.
             let _ = stream.set_nodelay(true);
-            let connection =
-                builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
+            let activity = Activity::default();
+            let service = service(router.clone(), activity.clone());
+            let connection = builder.serve_connection(TokioIo::new(stream), service);
             let connection = graceful.watch(connection.into_owned());
+            let idle_timeout = limits.headers_timeout;
             tokio::spawn(async move {
                 let _place = place;
-                if let Err(error) = connection.await {
-                    tracing::debug!(%error, "a connection ended early");
+                tokio::select! {
+                    ended = connection => {
+                        if let Err(error) = ended {
+                            tracing::debug!(%error, "a connection ended early");
+                        }
+                    }
+                    () = activity.idle(idle_timeout) => tracing::debug!("an idle connection was closed"),
                 }
             });
         }
         drop(self.socket);
+        // It ends with the shutdown, and holds nothing that could be lost.
+        let _ = sweeping.await;
         drain(&face, graceful, limits.drain_timeout).await
     }
+}
+
+/// The routes, for one connection whose activity is noted.
+fn service(
+    router: Router,
+    activity: Activity,
+) -> impl Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send> {
+    let routes = TowerToHyperService::new(router);
+    service_fn(move |request: Request<Incoming>| {
+        let under_way = activity.begin();
+        let answered = routes.call(request);
+        async move { Ok(answered.await?.map(|body| under_way.until_read(body))) }
+    })
 }
 
 fn builder(headers_bytes_max: usize, headers_timeout: Duration) -> auto::Builder<TokioExecutor> {
@@ -133,13 +160,29 @@ fn builder(headers_bytes_max: usize, headers_timeout: Duration) -> auto::Builder
     builder
 }
 
+/// Ends idle sessions by and by: a session's streams are to end with it, also when nobody comes.
+async fn sweep(face: Face, shutdown: CancellationToken) {
+    let every = face
+        .gateway()
+        .limits()
+        .session_idle_timeout
+        .min(SWEEP_INTERVAL_MAX);
+    let mut ticks = tokio::time::interval(every);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = ticks.tick() => face.gateway().sessions().sweep(),
+        }
+    }
+}
+
 /// Ends in order: calls first, then streams, then connections.
 async fn drain(face: &Face, graceful: GracefulShutdown, timeout: Duration) -> usize {
     let gateway = face.gateway();
     gateway.drain();
     let deadline = Instant::now() + timeout;
     let cut_off = gateway.drained(deadline).await;
-    // What still runs is cancelled, and its outcome is still written down.
+    // Calls that still run are cut off: those in sessions with their sessions, the others with this.
     gateway.sessions().end_all();
     face.0.closing.cancel();
     face.0.tasks.close();
@@ -147,7 +190,8 @@ async fn drain(face: &Face, graceful: GracefulShutdown, timeout: Duration) -> us
         graceful.shutdown().await;
         face.0.tasks.wait().await;
     };
-    let rest = deadline.max(Instant::now() + Duration::from_secs(1));
+    // Their outcomes are written down like any other, and have as long for it.
+    let rest = deadline.max(Instant::now() + gateway.limits().ledger_timeout);
     if tokio::time::timeout_at(rest, ends).await.is_err() {
         tracing::warn!("connections were still open at the end of `drain_timeout`");
     }
