@@ -109,11 +109,12 @@ pub(crate) enum Reports<'a> {
 }
 
 impl Reports<'_> {
-    async fn report(&self, message: Bytes) {
+    /// Hands a report over. A reader that is slow misses it and sees a later one: the call does not wait for him, else
+    /// its deadline would not hold.
+    fn report(&self, message: Bytes) {
         match self {
-            // A reader that is gone has cancelled the call; there is nothing else to do about it.
-            Self::Channel(channel, true) => drop(channel.send(sse::event(None, &message)).await),
-            Self::Channel(channel, false) => drop(channel.send(message).await),
+            Self::Channel(channel, true) => drop(channel.try_send(sse::event(None, &message))),
+            Self::Channel(channel, false) => drop(channel.try_send(message)),
             Self::Stream(session, stream) => session.push(*stream, &message),
         }
     }
@@ -139,7 +140,7 @@ pub(crate) async fn with_progress<T>(
             _ = ticks.tick() => {
                 count += 1;
                 let text = format!("still running after {} s", began.elapsed().as_secs());
-                reports.report(answer::progress(revision, token, count, &text)).await;
+                reports.report(answer::progress(revision, token, count, &text));
             }
         }
     }
@@ -176,5 +177,27 @@ mod tests {
             counts.push(message["params"]["progress"].as_u64().unwrap());
         }
         assert_eq!(counts, [1, 2, 3]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_who_does_not_read_does_not_keep_the_work_from_ending() {
+        let token = Token::of(&json!(1)).unwrap();
+        let (channel, mut seen) = mpsc::channel(2);
+        let began = Instant::now();
+        with_progress(
+            tokio::time::sleep(Duration::from_secs(10)),
+            Revision::NEWEST_STATELESS,
+            &token,
+            Duration::from_millis(100),
+            Reports::Channel(&channel, false),
+        )
+        .await;
+        assert_eq!(began.elapsed(), Duration::from_secs(10));
+        drop(channel);
+        let mut reports = 0;
+        while seen.recv().await.is_some() {
+            reports += 1;
+        }
+        assert_eq!(reports, 2, "what there was room for");
     }
 }

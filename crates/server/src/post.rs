@@ -204,13 +204,14 @@ async fn call_alone(
     let flow = around.flow(traceparent, cancel);
     let gateway = Arc::clone(&face.0.gateway);
     if around.json && progress.is_none() {
+        let request = id.clone();
         let work = async move { call(&gateway, &principal, revision, &id, asked, &flow).await };
         // In a task of its own, so that a connection that closes cancels the call in order instead of dropping it.
         let answered = face.0.tasks.spawn(work).await;
         drop(guard.disarm());
         return match answered {
             Ok(Some(body)) => refuse::json(StatusCode::OK, body),
-            Ok(None) => events::nothing(),
+            Ok(None) => refuse::with_status(503, revision, Some(&request), &CUT_OFF),
             Err(error) => broken(revision, &error),
         };
     }
@@ -224,12 +225,17 @@ async fn call_alone(
                 with_progress(work, revision, token, interval, Reports::Channel(&sender, true)).await
             }
         };
-        if let Some(body) = answered {
+        if let Some(body) = answered.or_else(|| answer::error(revision, Some(&id), &CUT_OFF)) {
             let _ = sender.send(sse::event(None, &body)).await;
         }
     });
     response
 }
+
+/// What somebody is told who still waits for a call that was cancelled: in the stateless era a client cancels by going
+/// away, so it was the gate, at the end of `drain_timeout`.
+const CUT_OFF: Failure =
+    Failure::Internal("the gateway closed before the call ended; whether it acted is unknown");
 
 /// A call in a session: it outlives its connection, and its events can be had again (HL-05 to HL-07).
 async fn call_in_session(
@@ -303,14 +309,22 @@ async fn batch(
     messages: Vec<Inbound>,
     around: &Around,
 ) -> Response {
+    let has_refused = messages
+        .iter()
+        .any(|message| matches!(message, Inbound::Refused { .. }));
     let work = messages
         .into_iter()
         .map(|message| element(face, Arc::clone(&principal), session, message, around));
     let answers: Vec<Bytes> = join_all(work).await.into_iter().flatten().collect();
-    if answers.is_empty() {
-        return refuse::empty(StatusCode::ACCEPTED);
+    if !answers.is_empty() {
+        return whole(200, Some(answer::batch(&answers)), around);
     }
-    whole(200, Some(answer::batch(&answers)), around)
+    // What could not be read has no answer where an error needs an id; the status says that it was not accepted.
+    refuse::empty(if has_refused {
+        StatusCode::BAD_REQUEST
+    } else {
+        StatusCode::ACCEPTED
+    })
 }
 
 /// The answer to one element of a batch, if it gets one.

@@ -142,6 +142,11 @@ impl Pipe {
                 Read::TooLong => {
                     let revision = session.unwrap_or(Revision::NEWEST_STATELESS);
                     let text = format!("a message has at most {} bytes", limits.body_bytes_max);
+                    // Some revisions have no error without an id, and then this is all that anybody hears of it.
+                    tracing::warn!(
+                        limit = limits.body_bytes_max,
+                        "a line was longer than `body_bytes_max`"
+                    );
                     self.say(answer::error(revision, None, &Failure::InvalidRequest(text)))
                         .await;
                     continue;
