@@ -71,12 +71,9 @@ pub(crate) struct LeafSet {
     count: usize,
 }
 
-/// What Cedar said about a set of leaves.
+/// What Cedar said about a set of leaves, by their number.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
-    hold: Vec<usize>,
-    fail: Vec<usize>,
-}
+pub(crate) struct Answers(Vec<Ways>);
 
 /// Everything that is known about the leaves of a set of rules, for one caller and one tool.
 #[derive(Clone, Copy)]
@@ -141,15 +138,21 @@ impl LeafSet {
 
     /// Evaluates every leaf.
     pub(crate) fn ask(&self, authorizer: &Authorizer, case: &Case) -> Answers {
-        let number = |id: &PolicyId| AsRef::<str>::as_ref(id).parse::<usize>().ok();
         let response = authorizer.is_authorized(&case.request, &self.set, &case.entities);
-        let failures = response.diagnostics().errors();
-        Answers {
-            hold: response.diagnostics().reason().filter_map(number).collect(),
-            fail: failures
-                .filter_map(|AuthorizationError::PolicyEvaluationError(error)| number(error.policy_id()))
-                .collect(),
+        let mut answers = vec![Ways::never(); self.count];
+        let mut tell = |id: &PolicyId, ways| {
+            let number = AsRef::<str>::as_ref(id).parse::<usize>().ok();
+            if let Some(answer) = number.and_then(|number| answers.get_mut(number)) {
+                *answer = ways;
+            }
+        };
+        for leaf in response.diagnostics().reason() {
+            tell(leaf, Ways::always());
         }
+        for AuthorizationError::PolicyEvaluationError(error) in response.diagnostics().errors() {
+            tell(error.policy_id(), Ways::failing());
+        }
+        Answers(answers)
     }
 
     /// Adds the leaf as a rule `permit (principal …, action, resource) when { … }`. `None` where Cedar does not take it.
@@ -281,15 +284,7 @@ impl Leaf {
             Self::Open { tenant, client } => {
                 let lacks =
                     (*tenant && known.caller.tenant.is_none()) || (*client && known.caller.client.is_none());
-                if lacks {
-                    Ways::failing()
-                } else {
-                    Ways {
-                        yes: true,
-                        no: true,
-                        fail: true,
-                    }
-                }
+                if lacks { Ways::failing() } else { Ways::open() }
             }
         }
     }
@@ -297,17 +292,19 @@ impl Leaf {
 
 impl Answers {
     fn ways(&self, number: usize) -> Ways {
-        if self.fail.contains(&number) {
-            Ways::failing()
-        } else if self.hold.contains(&number) {
-            Ways::always()
-        } else {
-            Ways::never()
-        }
+        self.0.get(number).copied().unwrap_or(Ways::open())
     }
 }
 
 impl Ways {
+    const fn open() -> Self {
+        Self {
+            yes: true,
+            no: true,
+            fail: true,
+        }
+    }
+
     const fn failing() -> Self {
         Self {
             yes: false,

@@ -1,4 +1,4 @@
-//! One rule: from its text to a parsed policy with an id, a place and a scope. Whether it is sound is for `load.rs`.
+//! One rule: from its text to a parsed policy with an id, a place and a scope. Whether it is sound is for `check.rs`.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -22,49 +22,15 @@ pub(crate) const CALLER_ATTRIBUTES: [&str; 5] = ["subject", "issuer", "tenant", 
 /// What rules can read of a resource that is not a tool.
 pub(crate) const RESOURCE_ATTRIBUTES: [&str; 2] = ["id", "owner"];
 
-/// Names that a resource type cannot have: ours, Cedar's own types, and Cedar's reserved words.
-const RESERVED: [&str; 23] = [
-    CALLER,
-    TOOL,
-    ACTION,
-    "Bool",
-    "Boolean",
-    "Long",
-    "String",
-    "Set",
-    "Record",
-    "Entity",
-    "Extension",
-    "EntityOrCommon",
-    "datetime",
-    "decimal",
-    "duration",
-    "ipaddr",
-    "true",
-    "false",
-    "if",
-    "then",
-    "else",
-    "in",
-    "is",
-];
-/// The rest of Cedar's reserved words, and words with a meaning of their own in a Cedar schema.
-const RESERVED_TOO: [&str; 14] = [
-    "like",
-    "has",
-    "entity",
-    "action",
-    "type",
-    "namespace",
-    "appliesTo",
-    "principal",
-    "resource",
-    "context",
-    "attributes",
-    "tags",
-    "enum",
-    "external",
-];
+/// Names that a resource type cannot have, and that stand in quotes in a schema: our own types, Cedar's own types, its
+/// reserved words, and the words of its schemas.
+const RESERVED: &str = "Caller Tool Action Bool Boolean Long String Set Record Entity Extension EntityOrCommon \
+    datetime decimal duration ipaddr true false if then else in is like has entity action type namespace appliesTo \
+    principal resource context attributes tags enum external";
+
+fn reserved(name: &str) -> bool {
+    RESERVED.split_whitespace().any(|word| word == name)
+}
 
 /// One tool, reduced to what rules can say about it.
 #[derive(Debug)]
@@ -296,7 +262,7 @@ fn faults_of(action: &Action) -> impl Iterator<Item = PolicyFault> {
     let kind = action
         .resource
         .as_ref()
-        .filter(|kind| RESERVED.contains(&kind.as_str()) || RESERVED_TOO.contains(&kind.as_str()))
+        .filter(|kind| reserved(kind.as_str()))
         .map(|kind| {
             fault(
                 &action.tool,
@@ -387,6 +353,5 @@ fn plain(name: &str) -> bool {
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !name.starts_with("__")
-        && !RESERVED.contains(&name)
-        && !RESERVED_TOO.contains(&name)
+        && !reserved(name)
 }
