@@ -20,6 +20,7 @@
 )]
 
 mod fact_query;
+mod fact_value;
 mod facts;
 mod fault;
 mod keys;
@@ -30,7 +31,8 @@ mod url;
 mod writer;
 
 pub use fact_query::{FactQuery, FactQueryFault};
-pub use facts::{FactDatabase, FactFault, FactRow};
+pub use fact_value::FactRow;
+pub use facts::{FactDatabase, FactFault};
 pub use fault::StoreFault;
 pub use keys::KeyRow;
 pub use ledger::{LedgerFilter, LedgerHead, LedgerOrder, LedgerRow};

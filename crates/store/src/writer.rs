@@ -103,7 +103,11 @@ impl LedgerWriter {
         }
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => self.connect().await?,
+            None => {
+                // The database may be another one by now, restored from a backup, in which chains have other numbers.
+                self.numbers.clear();
+                self.connect().await?
+            }
         };
         for row in rows {
             if let Entry::Vacant(place) = self.numbers.entry(row.chain) {

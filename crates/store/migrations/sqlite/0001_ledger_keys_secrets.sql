@@ -1,6 +1,7 @@
 -- Why the ledger is laid out like this: see src/writer.rs.
 CREATE TABLE ledger_chain (
-    number INTEGER PRIMARY KEY,
+    -- never given twice, even if a chain was deleted by hand
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
     chain BLOB NOT NULL UNIQUE
 ) STRICT;
 
