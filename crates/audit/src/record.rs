@@ -272,6 +272,10 @@ fn call(
         m.string_if("tool", record.tool.map(clip));
         m.string_if("trace", record.trace.map(clip));
         m.string("transport", record.transport);
+        if refusal.is_some() {
+            // Refused before anything was sent. A call that was refused later has an intent and an outcome.
+            m.number("upstream_requests", 0);
+        }
     })
 }
 

@@ -77,7 +77,10 @@ async fn a_line_for_a_person_shows_what_a_caller_hid() {
         "{line}"
     );
     assert!(!line.chars().any(char::is_control), "{line}");
-    assert!(line.contains(" unknown-tool by corp/ada@north, call "), "{line}");
+    assert!(
+        line.contains(" unknown-tool 0 sent by corp/ada@north, call "),
+        "{line}"
+    );
 }
 
 #[tokio::test]

@@ -92,6 +92,7 @@ async fn an_intent_an_outcome_and_a_refusal_say_what_is_known_and_no_more() {
     assert_eq!(refusal["refusal"], "source-failed");
     assert_eq!(refusal["fault"], "gateway");
     assert_eq!(refusal["rules"], json!(["never"]));
+    assert_eq!(refusal["upstream_requests"], 0);
     // The same arguments and the same target: whoever holds the key could not tell them apart either.
     assert_eq!(
         (&refusal["arguments"]["digest"], &refusal["target"]["id"]),
@@ -102,7 +103,7 @@ async fn an_intent_an_outcome_and_a_refusal_say_what_is_known_and_no_more() {
         json!({
             "call": unknown_call, "chain": chain, "fault": "caller", "kind": "refusal", "method": "tools/call",
             "refusal": "unknown-tool", "rules": [], "seq": 5, "time": last["time"], "tool": "no such tool",
-            "transport": "http",
+            "transport": "http", "upstream_requests": 0,
         })
     );
     let shown = serde_json::to_string(&bodies).unwrap();

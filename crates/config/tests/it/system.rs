@@ -38,6 +38,10 @@ fn what_is_no_file_is_told_from_what_is_not_there() {
 
 #[cfg(unix)]
 #[test]
+#[expect(
+    clippy::disallowed_types,
+    reason = "a test makes a pipe with the system's own tool"
+)]
 fn a_pipe_and_a_device_are_not_waited_for() {
     assert_eq!(
         SystemWorld.read(Path::new("/dev/zero"), 10),

@@ -12,6 +12,10 @@ use crate::support::document;
 /// machine are slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test looks at the clock; the room does not"
+)]
 fn walk(text: &str) -> Option<openapi::Exercise> {
     let start = Instant::now();
     let exercise = exercise(text.as_bytes(), &DocumentLimits::default());

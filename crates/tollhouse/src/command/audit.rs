@@ -43,11 +43,13 @@ pub(crate) async fn tail(args: Tail) -> Result<(), Failure> {
     };
     let entries = audit::tail(&store, &filter).await.map_err(unreadable)?;
     let mut since = say(entries, &mut seen);
-    let interrupted = CancellationToken::new();
-    if args.follow {
-        super::serve::spawn_signals(interrupted.clone());
+    if !args.follow {
+        store.close().await;
+        return Ok(());
     }
-    while args.follow {
+    let interrupted = CancellationToken::new();
+    super::serve::spawn_signals(interrupted.clone());
+    loop {
         tokio::select! {
             () = interrupted.cancelled() => break,
             () = tokio::time::sleep(FOLLOW_EVERY) => {}
