@@ -49,6 +49,15 @@ impl Http {
         Self(Client::builder(TokioExecutor::new()).build(connector))
     }
 
+    /// A client that speaks HTTP/2 from the first byte, without being asked to.
+    pub fn two() -> Self {
+        Self(
+            Client::builder(TokioExecutor::new())
+                .http2_only(true)
+                .build(HttpConnector::new()),
+        )
+    }
+
     /// Sends a request and waits for the head of its answer.
     pub async fn open(
         &self,
@@ -84,22 +93,7 @@ impl Http {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Answer {
-        let Events {
-            status,
-            headers,
-            body,
-            ..
-        } = self.open(method, url, headers, body).await;
-        let body = tokio::time::timeout(PATIENCE, body.collect())
-            .await
-            .expect("a body")
-            .unwrap()
-            .to_bytes();
-        Answer {
-            status,
-            headers,
-            body,
-        }
+        self.open(method, url, headers, body).await.whole().await
     }
 }
 
@@ -139,6 +133,36 @@ impl Answer {
 }
 
 impl Events {
+    /// Reads the body to its end, as bytes. For an answer of which no event was read.
+    pub async fn whole(self) -> Answer {
+        let body = tokio::time::timeout(PATIENCE, self.body.collect())
+            .await
+            .expect("a body")
+            .unwrap()
+            .to_bytes();
+        Answer {
+            status: self.status,
+            headers: self.headers,
+            body,
+        }
+    }
+
+    /// The next bytes of the body as they come, comments and all; `None` at its end.
+    pub async fn bytes(&mut self) -> Option<Bytes> {
+        loop {
+            let frame = tokio::time::timeout(PATIENCE, self.body.frame())
+                .await
+                .expect("the stream goes on")?;
+            if let Ok(data) = frame.unwrap().into_data() {
+                return Some(data);
+            }
+        }
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
     /// The next event; `None` at the end of the stream. Comments are passed over.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
@@ -164,6 +188,9 @@ impl Events {
         }
     }
 }
+
+/// Headers to change: a value replaces or adds, none takes away.
+pub type Change<'a> = &'a [(&'static str, Option<&'a str>)];
 
 /// An MCP client over HTTP. It holds every answer against the schema of its revision.
 #[derive(Debug, Clone)]
@@ -233,26 +260,63 @@ impl Mcp {
 
     /// Posts a message as it is, with this client's headers.
     pub async fn post(&self, message: &Value) -> Answer {
-        let headers = self.headers(message);
-        let headers: Vec<(&str, &str)> = headers
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
-        self.http
-            .send(Method::POST, &self.url, &headers, message.to_string())
-            .await
+        self.stream(message).await.whole().await
     }
 
     /// Posts a message and reads its answer event by event.
     pub async fn stream(&self, message: &Value) -> Events {
-        let headers = self.headers(message);
+        self.send(Method::POST, message, &[], message.to_string()).await
+    }
+
+    /// Posts a message with other headers: see [`Mcp::send`].
+    pub async fn post_with(&self, message: &Value, change: Change<'_>) -> Answer {
+        let sent = self.send(Method::POST, message, change, message.to_string());
+        sent.await.whole().await
+    }
+
+    /// Posts bytes that need not be a message, with the headers of one that is.
+    pub async fn post_bytes(&self, like: &Value, body: impl Into<Bytes>) -> Answer {
+        self.send(Method::POST, like, &[], body).await.whole().await
+    }
+
+    /// Opens the session's own stream, or the rest of one behind an event.
+    pub async fn listen(&self, last_event: Option<&str>) -> Events {
+        let change = [
+            ("content-type", None),
+            ("accept", Some("text/event-stream")),
+            ("last-event-id", last_event),
+        ];
+        self.send(Method::GET, &Value::Null, &change, "").await
+    }
+
+    /// Ends the session.
+    pub async fn end(&self) -> Answer {
+        let change = [("content-type", None), ("accept", None)];
+        let sent = self.send(Method::DELETE, &Value::Null, &change, "");
+        sent.await.whole().await
+    }
+
+    /// Sends a request with the headers that this client gives to `message`, changed: a value replaces or adds, none
+    /// takes away.
+    pub async fn send(
+        &self,
+        method: Method,
+        message: &Value,
+        change: Change<'_>,
+        body: impl Into<Bytes>,
+    ) -> Events {
+        let mut headers = self.headers(message);
+        for (name, value) in change {
+            match value {
+                Some(value) => headers.insert(name, (*value).to_owned()),
+                None => headers.remove(name),
+            };
+        }
         let headers: Vec<(&str, &str)> = headers
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        self.http
-            .open(Method::POST, &self.url, &headers, message.to_string())
-            .await
+        self.http.open(method, &self.url, &headers, body).await
     }
 
     /// A request of this client's era.

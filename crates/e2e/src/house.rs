@@ -301,6 +301,15 @@ impl Pipe {
     }
 }
 
+/// Waits until something that has no event to wait for has come to pass.
+pub async fn until(what: &str, mut happened: impl AsyncFnMut() -> bool) {
+    let began = tokio::time::Instant::now();
+    while !happened().await {
+        assert!(began.elapsed() < PATIENCE, "it never happens: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 fn collect(stream: impl tokio::io::AsyncRead + Unpin + Send + 'static) -> Arc<Mutex<String>> {
     let log = Arc::new(Mutex::new(String::new()));
     let writer = Arc::clone(&log);

@@ -10,13 +10,21 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::string_slice,
+    clippy::print_stderr,
     reason = "this crate is tests"
 )]
 
 pub mod binary;
 pub mod client;
+pub mod desk;
 pub mod house;
 pub mod issuer;
 pub mod ledger;
+pub mod orders;
+pub mod peer;
+pub mod postgres;
+pub mod raw;
 pub mod schema;
 pub mod service;
+pub mod socket;
+pub mod tls;

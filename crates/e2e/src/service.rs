@@ -33,6 +33,8 @@ struct Inner {
     script: Mutex<Script>,
     arrived: Mutex<Vec<Arrived>>,
     came: Notify,
+    /// Requests whose connection closed before they were answered.
+    left: tokio::sync::watch::Sender<usize>,
     /// When closed, answers wait.
     gate: tokio::sync::watch::Sender<bool>,
 }
@@ -48,6 +50,7 @@ impl Service {
             script: Mutex::new(Arc::new(script)),
             arrived: Mutex::default(),
             came: Notify::new(),
+            left: tokio::sync::watch::Sender::new(0),
             gate: tokio::sync::watch::Sender::new(true),
         });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&inner));
@@ -78,6 +81,11 @@ impl Service {
         self.inner.arrived.lock().unwrap().len()
     }
 
+    /// Forgets what arrived.
+    pub fn forget(&self) {
+        self.inner.arrived.lock().unwrap().clear();
+    }
+
     /// Lets answers wait until [`Service::let_go`].
     pub fn hold(&self) {
         self.inner.gate.send_replace(false);
@@ -85,6 +93,19 @@ impl Service {
 
     pub fn let_go(&self) {
         self.inner.gate.send_replace(true);
+    }
+
+    /// How many requests were given up while they waited for their answer.
+    pub fn left(&self) -> usize {
+        *self.inner.left.borrow()
+    }
+
+    /// Waits until this many requests were given up.
+    pub async fn until_left(&self, count: usize) {
+        let mut left = self.inner.left.subscribe();
+        let waiting = left.wait_for(|left| *left >= count);
+        let waited = tokio::time::timeout(crate::house::PATIENCE, waiting).await;
+        waited.expect("the request is given up").unwrap();
     }
 
     /// Waits until this many requests have arrived.
@@ -99,6 +120,20 @@ impl Service {
             tokio::time::timeout(crate::house::PATIENCE, came)
                 .await
                 .expect("the request arrives");
+        }
+    }
+}
+
+/// A request that is being answered.
+struct Answering {
+    inner: Arc<Inner>,
+    is_answered: bool,
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.inner.left.send_modify(|left| *left += 1);
         }
     }
 }
@@ -119,8 +154,13 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request<Body>) -> Resp
     let script = Arc::clone(&inner.script.lock().unwrap());
     inner.arrived.lock().unwrap().push(arrived.clone());
     inner.came.notify_waiters();
+    let mut answering = Answering {
+        inner: Arc::clone(&inner),
+        is_answered: false,
+    };
     let mut gate = inner.gate.subscribe();
     let _ = gate.wait_for(|open| *open).await;
+    answering.is_answered = true;
     script(&arrived)
 }
 

@@ -9,4 +9,13 @@
     reason = "tests"
 )]
 
+mod cancel;
+mod consent;
+mod egress;
+mod identity;
+mod owners;
+mod posts;
+mod progress;
+mod results;
 mod road;
+mod sessions;

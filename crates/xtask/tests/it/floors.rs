@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
 use xtask::repository;
 use xtask::rooms::{KEPT, ROOMS, Room, WORKSHOPS};
 
@@ -23,7 +22,7 @@ fn arrows() -> Vec<Arrow> {
             arrows.push(Arrow {
                 from: package["name"].as_str().unwrap().to_owned(),
                 to: dependency["name"].as_str().unwrap().to_owned(),
-                dev: dependency["kind"] == Value::from("dev"),
+                dev: dependency["kind"] == "dev",
             });
         }
     }
@@ -134,17 +133,15 @@ fn the_document_of_the_architecture_has_the_same_table() {
         let [floor, name, _job, touches] = cells.as_slice() else {
             continue;
         };
-        let Ok(floor) = floor.parse::<u8>() else { continue };
-        written.insert((name.trim_matches('`').to_owned(), floor, (*touches).to_owned()));
+        // The table of the steps has numbers in front as well; only rooms stand in backticks in the second column.
+        let name = name.strip_prefix('`').and_then(|name| name.strip_suffix('`'));
+        if let (Ok(floor), Some(name)) = (floor.parse::<u8>(), name) {
+            written.insert((name.to_owned(), floor, (*touches).to_owned()));
+        }
     }
     let table: BTreeSet<(String, u8, String)> = ROOMS
         .iter()
         .map(|room| (room.name.to_owned(), room.floor, room.in_words()))
         .collect();
-    // The road of one call has a table with numbers in front as well; it is told apart by its steps being no rooms.
-    let rooms: BTreeSet<(String, u8, String)> = written
-        .into_iter()
-        .filter(|(name, _, _)| Room::find(name).is_some() || !name.contains(' '))
-        .collect();
-    assert_eq!(rooms, table);
+    assert_eq!(written, table);
 }

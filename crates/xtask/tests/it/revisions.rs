@@ -17,11 +17,12 @@ fn names() -> Vec<String> {
     .collect()
 }
 
-/// The lines of a source file outside comments and before its tests.
+/// The lines of a source file outside comments and before its tests, which stand last.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines()
+    let before_tests = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    before_tests
+        .lines()
         .enumerate()
-        .take_while(|(_, line)| !line.starts_with("#[cfg(test)]\nmod") && !line.starts_with("mod tests"))
         .map(|(number, line)| (number + 1, line))
         .filter(|(_, line)| !line.trim_start().starts_with("//"))
 }
@@ -54,7 +55,7 @@ fn no_room_but_wire_names_a_revision() {
 
 #[test]
 fn comments_and_tests_may_name_a_revision_and_code_may_not() {
-    let text = "//! doc\nlet a = 1;\n    // why\nmod tests {\nlet b = 2;";
+    let text = "//! doc\nlet a = 1;\n    // why\n#[cfg(test)]\nmod tests {\nlet b = 2;";
     let found: Vec<(usize, &str)> = code(text).collect();
     assert_eq!(found, [(2, "let a = 1;")]);
 }
