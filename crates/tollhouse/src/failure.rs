@@ -4,6 +4,7 @@
 
 use std::process::ExitCode;
 
+use crate::print::tell;
 use crate::problem::{Problem, report};
 
 /// Why a command did not do what it was asked to.
@@ -51,7 +52,7 @@ impl Failure {
             Self::No | Self::Unsound | Self::Faulty => {}
             Self::Problems(problems) => report(problems),
             Self::Input(text) | Self::Unavailable(text) | Self::Internal(text) => {
-                anstream::eprintln!("tollhouse: {text}");
+                tell!("tollhouse: {text}");
             }
         }
         ExitCode::from(self.code())

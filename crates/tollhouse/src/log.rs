@@ -18,6 +18,8 @@ pub(crate) fn start(settings: LogSettings) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // A client may close its end of our standard error. The complaint about that would go there too, and panic.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     // An error means that logging was started before, which is just as well.
     let _ = match settings.format {

@@ -12,7 +12,7 @@ mod print;
 mod problem;
 
 fn main() -> std::process::ExitCode {
-    match command::run(cli::parse()) {
+    match command::run(cli::parse()).and_then(|()| print::ended()) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

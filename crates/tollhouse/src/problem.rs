@@ -6,6 +6,8 @@ use config::{ConfigFault, Settings};
 use policy::PolicyFault;
 use serde::Serialize;
 
+use crate::print::tell;
+
 /// A fault, with its place and what to do about it.
 ///
 /// As JSON: `{"file":"tollhouse.toml","line":12,"column":9,"key":"upstream.billing.destination","kind":"document",
@@ -111,11 +113,11 @@ impl fmt::Display for Problem {
 /// Lists problems on standard error.
 pub(crate) fn report(problems: &[Problem]) {
     for problem in problems {
-        anstream::eprintln!("{problem}");
+        tell!("{problem}");
     }
     let (count, faults) = (
         problems.len(),
         if problems.len() == 1 { "fault" } else { "faults" },
     );
-    anstream::eprintln!("tollhouse: {count} {faults}; nothing was started");
+    tell!("tollhouse: {count} {faults}; nothing was started");
 }

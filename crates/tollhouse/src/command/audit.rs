@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Seek as _, Write as _};
+use std::io::{BufReader, BufWriter, ErrorKind, Seek as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Export, Show, Tail, Verify};
 use crate::failure::Failure;
-use crate::{house, log, print};
+use crate::print::{self, say, tell};
+use crate::{house, log};
 
 /// How often `--follow` looks for new entries.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
@@ -60,6 +61,9 @@ pub(crate) async fn tail(args: Tail) -> Result<(), Failure> {
         filter.limit = 10_000;
         let entries = audit::tail(&store, &filter).await.map_err(unreadable)?;
         since = say(entries, &mut seen);
+        if print::lost() {
+            break;
+        }
     }
     store.close().await;
     Ok(())
@@ -86,7 +90,7 @@ pub(crate) async fn show(args: Show) -> Result<(), Failure> {
         print::json(&bodies);
     } else {
         for entry in &entries {
-            anstream::println!("{entry}");
+            say!("{entry}");
             print::json(entry.body());
         }
     }
@@ -110,8 +114,16 @@ pub(crate) async fn export(args: Export) -> Result<(), Failure> {
         Some(path) => to_file(&store, selection, path).await,
     };
     store.close().await;
-    let count = written.map_err(unreadable)?;
-    anstream::eprintln!("{count} entries were exported");
+    let count = match written {
+        Ok(count) => count,
+        // Whoever read it had enough.
+        Err(ExportFault::Write(error)) if args.out.is_none() && error.kind() == ErrorKind::BrokenPipe => {
+            return Ok(());
+        }
+        Err(fault @ ExportFault::Write(_)) => return Err(Failure::Unavailable(fault.to_string())),
+        Err(fault) => return Err(unreadable(fault)),
+    };
+    tell!("{count} entries were exported");
     Ok(())
 }
 
@@ -183,7 +195,7 @@ fn show_entry(entry: &Entry, json: bool) {
     if json {
         print::json_line(&Value::Object(entry.body().clone()));
     } else {
-        anstream::println!("{entry}");
+        say!("{entry}");
     }
 }
 
@@ -216,7 +228,7 @@ fn say(report: &Report) {
         .iter()
         .map(|chain| chain.after_last_checkpoint)
         .sum();
-    anstream::println!(
+    say!(
         "{} entries in {} chains: {} calls, {} refusals",
         report.entries,
         report.chains.len(),
@@ -224,16 +236,16 @@ fn say(report: &Report) {
         report.refused
     );
     for key in &report.keys {
-        anstream::println!("signed with {key}");
+        say!("signed with {key}");
     }
     if open > 0 {
-        anstream::println!(
+        say!(
             "{open} entries stand after the last checkpoint of their chain; if later ones were cut off, this export \
              cannot show it"
         );
     }
     for call in &report.unknown {
-        anstream::println!(
+        say!(
             "unknown: call {} of {} at {}: it was intended, and how it ended is not recorded",
             call.call,
             call.tool.as_deref().unwrap_or("a tool"),
@@ -241,12 +253,12 @@ fn say(report: &Report) {
         );
     }
     for hole in &report.faults {
-        anstream::eprintln!("line {}: {}: {}", hole.line, hole.kind.as_str(), hole.text);
+        tell!("line {}: {}: {}", hole.line, hole.kind.as_str(), hole.text);
     }
     if report.sound() {
-        anstream::println!("the ledger is sound");
+        say!("the ledger is sound");
     } else {
-        anstream::eprintln!("the ledger is NOT sound: {} faults", report.faults_total);
+        tell!("the ledger is NOT sound: {} faults", report.faults_total);
     }
 }
 

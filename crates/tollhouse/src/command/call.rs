@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::serve::Open;
 use crate::cli::CallArgs;
 use crate::failure::Failure;
-use crate::{log, print};
+use crate::log;
+use crate::print::{self, say, tell};
 
 pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
     log::start_quiet();
@@ -45,7 +46,7 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
                 }));
             } else {
                 for Content::Text(text) in &reply.content {
-                    anstream::println!("{text}");
+                    say!("{text}");
                 }
             }
             reply.is_error
@@ -54,8 +55,8 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
             if args.format.json {
                 print::json(&json!({ "refusal": refusal.code(), "for_agent": refusal.for_agent() }));
             } else {
-                anstream::eprintln!("refused ({}): {}", refusal.code(), refusal.for_operator());
-                anstream::eprintln!("an agent reads: {}", refusal.for_agent());
+                tell!("refused ({}): {}", refusal.code(), refusal.for_operator());
+                tell!("an agent reads: {}", refusal.for_agent());
             }
             true
         }

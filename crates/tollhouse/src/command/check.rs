@@ -14,8 +14,9 @@ use tokio::time::Instant;
 
 use crate::cli::Check;
 use crate::failure::Failure;
+use crate::print::{self, say, tell};
 use crate::problem::{Problem, report};
-use crate::{house, log, print};
+use crate::{house, log};
 
 /// How long one probe may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -109,14 +110,14 @@ fn say(outcome: Outcome, json: bool) -> Result<(), Failure> {
         print::json(&outcome);
     } else {
         for warning in &outcome.warnings {
-            anstream::eprintln!("warning: {warning}");
+            tell!("warning: {warning}");
         }
         for probe in &outcome.probes {
             let word = if probe.reached { "reached" } else { "NOT reached" };
-            anstream::println!("{}: {word}, {}", probe.what, probe.detail);
+            say!("{}: {word}, {}", probe.what, probe.detail);
         }
         if outcome.problems.is_empty() {
-            anstream::println!(
+            say!(
                 "{} tools are enabled, {} operations are held",
                 outcome.tools,
                 outcome.held

@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::Demo;
 use crate::failure::Failure;
-use crate::{log, print};
+use crate::log;
+use crate::print::{self, say};
 use town::Town;
 
 /// The callers whose keys are shown: two members of different tenants, and one who was a member.
@@ -39,8 +40,8 @@ pub(crate) async fn demo(args: Demo) -> Result<(), Failure> {
 /// Says what there is and how to use it.
 fn introduce(town: &Town) {
     let endpoint = town.endpoint();
-    anstream::println!("the gate is open at      {endpoint}");
-    anstream::println!(
+    say!("the gate is open at      {endpoint}");
+    say!(
         "the invoice service is at {} (behind the gate; agents do not go there)\n",
         town.service_url()
     );
@@ -53,27 +54,23 @@ fn introduce(town: &Town) {
         .collect();
     print::table(&["caller", "who", "API key"], rows);
     let Some(key) = town.key("ada") else { return };
-    anstream::println!("\nClaude Code:");
-    anstream::println!(
-        "  claude mcp add --transport http tollhouse {endpoint} --header \"Authorization: Bearer {key}\""
-    );
-    anstream::println!("\nCursor, in .cursor/mcp.json:");
-    anstream::println!(
+    say!("\nClaude Code:");
+    say!("  claude mcp add --transport http tollhouse {endpoint} --header \"Authorization: Bearer {key}\"");
+    say!("\nCursor, in .cursor/mcp.json:");
+    say!(
         "  {{\"mcpServers\":{{\"tollhouse\":{{\"url\":\"{endpoint}\",\"headers\":{{\"Authorization\":\"Bearer {key}\"}}}}}}}}"
     );
-    anstream::println!("\nVS Code, in .vscode/mcp.json:");
-    anstream::println!(
+    say!("\nVS Code, in .vscode/mcp.json:");
+    say!(
         "  {{\"servers\":{{\"tollhouse\":{{\"type\":\"http\",\"url\":\"{endpoint}\",\"headers\":{{\"Authorization\":\"Bearer {key}\"}}}}}}}}"
     );
-    anstream::println!(
-        "\nAsk for the status of invoice inv-1001, which is Ada's, and of inv-2001, which is not."
-    );
+    say!("\nAsk for the status of invoice inv-1001, which is Ada's, and of inv-2001, which is not.");
     let stop = if std::io::stdin().is_terminal() {
         "; press Ctrl-C to stop"
     } else {
         ""
     };
-    anstream::println!("The ledger, as it grows{stop}:\n");
+    say!("The ledger, as it grows{stop}:\n");
 }
 
 fn who(name: &str) -> &'static str {
@@ -94,9 +91,12 @@ async fn follow(town: &Town, shutdown: &CancellationToken) {
             entry = entries.recv() => entry,
         };
         match entry {
-            Ok(entry) => anstream::println!("{entry}"),
-            Err(RecvError::Lagged(lost)) => anstream::println!("({lost} entries came too fast to be shown)"),
+            Ok(entry) => say!("{entry}"),
+            Err(RecvError::Lagged(lost)) => say!("({lost} entries came too fast to be shown)"),
             Err(RecvError::Closed) => return,
+        }
+        if print::lost() {
+            return;
         }
     }
 }

@@ -5,7 +5,8 @@ use gateway::{Explanation, StepOutcome};
 use super::Looking;
 use crate::cli::CallArgs;
 use crate::failure::Failure;
-use crate::{log, print};
+use crate::log;
+use crate::print::{self, say};
 
 pub(crate) async fn explain(args: CallArgs) -> Result<(), Failure> {
     log::start_quiet();
@@ -45,13 +46,13 @@ fn say(explanation: &Explanation) {
         .collect();
     print::table(&["step", "", "", ""], rows);
     if let Some(request) = &explanation.request {
-        anstream::println!();
-        anstream::println!("{} {}", request.method, request.url);
+        say!("");
+        say!("{} {}", request.method, request.url);
         for (name, value) in &request.headers {
-            anstream::println!("{name}: {value}");
+            say!("{name}: {value}");
         }
         if let Some(credential) = &request.credential {
-            anstream::println!(
+            say!(
                 "{}: [hidden]",
                 credential
                     .trim_start_matches("header ")
@@ -59,12 +60,12 @@ fn say(explanation: &Explanation) {
             );
         }
         if let Some(body) = &request.body {
-            anstream::println!("\n{body}");
+            say!("\n{body}");
         }
-        anstream::println!("\nthe call would be made; nothing was sent");
+        say!("\nthe call would be made; nothing was sent");
     }
     if let Some(refusal) = &explanation.refusal {
-        anstream::println!(
+        say!(
             "\nthe call would be refused; the agent would read: {}",
             refusal.for_agent()
         );

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::cli::Init;
 use crate::failure::Failure;
+use crate::print::say;
 
 const POLICY: &str = "// What no rule permits is refused. The vocabulary is in docs/guides/policies.md; the types that your tools\n\
                       // give you are printed by `tollhouse schema --policy`.\n\
@@ -23,9 +24,7 @@ pub(crate) fn init(args: &Init) -> Result<(), Failure> {
         .map_err(|error| Failure::Input(format!("`{}` cannot be made: {error}", policy.display())))?;
     write_new(&args.folder.join("tollhouse.toml"), config::template())?;
     write_new(&policy.join("rules.cedar"), POLICY)?;
-    anstream::println!(
-        "edit tollhouse.toml, put your OpenAPI document beside it, then run `tollhouse check`"
-    );
+    say!("edit tollhouse.toml, put your OpenAPI document beside it, then run `tollhouse check`");
     Ok(())
 }
 
@@ -37,11 +36,11 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
         .and_then(|mut file| file.write_all(text.as_bytes()));
     match written {
         Ok(()) => {
-            anstream::println!("wrote {}", path.display());
+            say!("wrote {}", path.display());
             Ok(())
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            anstream::println!("kept {}, which is there already", path.display());
+            say!("kept {}, which is there already", path.display());
             Ok(())
         }
         Err(error) => Err(Failure::Input(format!(

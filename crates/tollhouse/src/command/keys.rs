@@ -9,7 +9,8 @@ use store::KeyRow;
 
 use crate::cli::{KeysAdd, KeysList, KeysRevoke};
 use crate::failure::Failure;
-use crate::{house, log, print};
+use crate::print::{self, say, tell};
+use crate::{house, log};
 
 pub(crate) async fn add(args: KeysAdd) -> Result<(), Failure> {
     log::start_quiet();
@@ -38,12 +39,12 @@ pub(crate) async fn add(args: KeysAdd) -> Result<(), Failure> {
             &json!({ "id": row.id, "caller": row.caller, "expires": row.expires, "key": made.shown.expose_secret() }),
         );
     } else {
-        anstream::eprintln!(
+        tell!(
             "key `{}` of caller `{}`; it is shown this once and stored nowhere:",
             row.id,
             row.caller
         );
-        anstream::println!("{}", made.shown.expose_secret());
+        say!("{}", made.shown.expose_secret());
     }
     Ok(())
 }
@@ -119,7 +120,7 @@ pub(crate) async fn revoke(args: KeysRevoke) -> Result<(), Failure> {
         )));
     }
     let within = settings.limits.keys_refresh_interval.as_millis();
-    anstream::println!("key `{id}` is revoked; running servers refuse it within {within} ms");
+    say!("key `{id}` is revoked; running servers refuse it within {within} ms");
     Ok(())
 }
 

@@ -2,13 +2,14 @@
 
 use crate::cli::Schema;
 use crate::failure::Failure;
-use crate::{log, print};
+use crate::log;
+use crate::print::{self, say};
 
 pub(crate) fn schema(args: &Schema) -> Result<(), Failure> {
     if args.policy {
         log::start_quiet();
         let reviewed = super::review(&args.path)?;
-        anstream::println!("{}", reviewed.policy.schema_text());
+        say!("{}", reviewed.policy.schema_text());
     } else {
         print::json(&config::schema());
     }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::Serve;
 use crate::directory::StoredKeys;
 use crate::failure::Failure;
+use crate::print::say;
 use crate::problem::Problem;
 use crate::{house, log};
 
@@ -39,7 +40,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let listener = listen(&mut reviewed.settings).await?;
     let open = Open::new(reviewed, "serve").await?;
     let face = open.face(&listener, &shutdown).await?;
-    anstream::println!("listening on http://{}{PATH}", listener.address());
+    say!("listening on http://{}{PATH}", listener.address());
     tracing::info!(
         resource = %open.settings.resource,
         tools = open.gateway.catalog().tools().len(),

@@ -7,14 +7,12 @@ use clap_complete::Shell;
 
 use crate::cli::Cli;
 use crate::failure::Failure;
+use crate::print::{self, say};
 
 pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
-    clap_complete::generate(
-        shell,
-        &mut Cli::command(),
-        "tollhouse",
-        &mut std::io::stdout().lock(),
-    );
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "tollhouse", &mut script);
+    print::bytes(&script);
     Ok(())
 }
 
@@ -23,6 +21,6 @@ pub(crate) fn manual(folder: &Path) -> Result<(), Failure> {
         |error: std::io::Error| Failure::Input(format!("`{}` cannot be written: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;
-    anstream::println!("wrote the manual pages to {}", folder.display());
+    say!("wrote the manual pages to {}", folder.display());
     Ok(())
 }

@@ -8,7 +8,8 @@ use wire::Revision;
 use super::Looking;
 use crate::cli::Tools;
 use crate::failure::Failure;
-use crate::{log, print};
+use crate::log;
+use crate::print::{self, say};
 
 pub(crate) async fn tools(args: Tools) -> Result<(), Failure> {
     log::start_quiet();
@@ -94,5 +95,5 @@ fn all(gateway: &Gateway, json: bool) {
         })
         .collect();
     print::table(&["tool", "class", "operation", "pin", "rules"], rows);
-    anstream::println!("\n{} operations are held", gateway.catalog().held());
+    say!("\n{} operations are held", gateway.catalog().held());
 }

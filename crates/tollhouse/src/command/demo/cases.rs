@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::town::Town;
 use crate::failure::Failure;
-use crate::print;
+use crate::print::{self, say, tell};
 
 /// How long one case may take.
 const CASE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -152,12 +152,12 @@ pub(super) async fn run(town: &Town) -> Result<bool, Failure> {
     }
     print::table(&["case", "decision", "by rule", "requests", ""], rows);
     for fault in &wrong {
-        anstream::eprintln!("{fault}");
+        tell!("{fault}");
     }
     if wrong.is_empty() {
-        anstream::println!("\nall {} cases came out right", cases.len());
+        say!("\nall {} cases came out right", cases.len());
     } else {
-        anstream::println!("\nthe demo did NOT come out right");
+        say!("\nthe demo did NOT come out right");
     }
     Ok(wrong.is_empty())
 }
