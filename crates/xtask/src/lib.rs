@@ -19,6 +19,9 @@
     )
 )]
 
+pub mod command;
 pub mod documents;
+pub mod install;
 pub mod repository;
 pub mod rooms;
+pub mod stage;

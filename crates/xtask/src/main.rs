@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use xtask::repository::Made;
 use xtask::rooms::{ROOMS, Room};
+use xtask::stage;
 
 /// Tests and chores of the repository.
 #[derive(Debug, Parser)]
@@ -18,6 +19,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Chore {
+    /// Format, lint, hold the rules of the repository, build the documentation
+    Check,
+    /// Everything: install what is missing, check, and run all tests with every peer
+    Test,
+    /// Install what is missing and run the end-to-end tests with every peer
+    E2e,
+    /// Install what the end-to-end tests need beside Rust
+    Install,
     /// Compare each room's clippy.toml with the table of rooms, or write it
     Rooms {
         /// Write what differs.
@@ -34,6 +43,10 @@ enum Chore {
 
 fn main() -> Result<()> {
     match Cli::parse().chore {
+        Chore::Check => stage::run_all(stage::CHECK),
+        Chore::Test => stage::run_all(stage::TEST),
+        Chore::E2e => stage::run_all(stage::E2E),
+        Chore::Install => xtask::install::install(),
         Chore::Rooms { write } => keep(&ROOMS.iter().map(Room::clippy_file).collect::<Vec<_>>(), write),
         Chore::Docs { write } => keep(&xtask::documents::all()?, write),
     }

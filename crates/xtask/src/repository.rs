@@ -7,6 +7,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use crate::command::cargo;
+
 /// A file that is made from something else in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
@@ -68,10 +70,7 @@ pub fn read(path: &str) -> Result<String> {
 /// # Errors
 /// Where cargo does not run or answers something else.
 pub fn metadata() -> Result<Value> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
-        .current_dir(root())
+    let output = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"])
         .output()
         .context("cargo does not run")?;
     if !output.status.success() {
@@ -81,6 +80,16 @@ pub fn metadata() -> Result<Value> {
         );
     }
     serde_json::from_slice(&output.stdout).context("cargo metadata gave no JSON")
+}
+
+/// The folder that cargo builds into.
+///
+/// # Errors
+/// Where cargo does not run.
+pub fn target_folder() -> Result<PathBuf> {
+    let metadata = metadata()?;
+    let folder = metadata.get("target_directory").and_then(Value::as_str);
+    Ok(folder.context("cargo metadata names no target folder")?.into())
 }
 
 // === impl Made ===

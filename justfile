@@ -1,0 +1,30 @@
+# What a person types. Everything with logic is Rust, in crates/xtask; continuous integration runs the same.
+
+# the recipes
+default:
+    @just --list
+
+# format, lint, hold the rules of the repository, build the documentation
+check:
+    cargo xtask check
+
+# the tests that need nothing but Rust; what needs more says that it was skipped
+test:
+    cargo test --workspace
+
+# the end-to-end tests with every peer, installed if missing
+e2e:
+    cargo xtask e2e
+
+# everything, as continuous integration runs it
+all:
+    cargo xtask test
+
+# every fuzz target for a minute, or one of them for so many seconds
+fuzz *WORDS:
+    cargo xtask fuzz {{WORDS}}
+
+# the tables of clippy.toml and the documents that are made from code
+docs:
+    cargo xtask rooms --write
+    cargo xtask docs --write
