@@ -192,7 +192,7 @@ impl Gateway {
         let facts: Vec<String> = found
             .facts
             .iter()
-            .map(|fact| format!("{} = {:?}", fact.name, fact.value))
+            .map(|fact| format!("{} = {}", fact.name, fact.value))
             .collect();
         let target = found
             .target

@@ -2,6 +2,8 @@
 //!
 //! Facts come from a source other than the protected call (DESIGN step 7). A missing fact is missing, never a guess.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{ResourceType, TenantId};
@@ -36,4 +38,17 @@ pub enum FactValue {
     Integer(i64),
     /// A text.
     Text(String),
+}
+
+// === impl FactValue ===
+
+/// As a person writes it: `true`, `5`, `"text"`.
+impl fmt::Display for FactValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truth(truth) => write!(f, "{truth}"),
+            Self::Integer(number) => write!(f, "{number}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+        }
+    }
 }

@@ -130,6 +130,9 @@ pub(crate) struct Tools {
     /// Only what this caller may use, as its client would see it.
     #[arg(long = "as", value_name = "CALLER")]
     pub(crate) caller: Option<String>,
+    /// The operations of the documents that are no tools, and what keeps one from becoming a tool.
+    #[arg(long, conflicts_with = "caller")]
+    pub(crate) held: bool,
     #[command(flatten)]
     pub(crate) format: Format,
 }

@@ -35,7 +35,7 @@ fn padded(text: &str, bytes: usize) -> String {
 fn a_file_that_cannot_be_read_is_one_fault_that_says_why() {
     only(
         &faults_in(&PaperWorld::default()),
-        "tollhouse.toml: this file is not there; check its path",
+        "tollhouse.toml: this file is not there; check its path, or write a first one with `tollhouse init`",
     );
     let mut denied = world();
     denied

@@ -21,6 +21,9 @@ use crate::{house, log};
 /// How often `--follow` looks for new entries.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
 
+/// How many faults of an export a person is shown.
+const FAULTS_SHOWN_MAX: usize = 20;
+
 pub(crate) async fn tail(args: Tail) -> Result<(), Failure> {
     log::start_quiet();
     let settings = super::settings(&args.path)?;
@@ -252,8 +255,11 @@ fn say(report: &Report) {
             call.time
         );
     }
-    for hole in &report.faults {
+    for hole in report.faults.iter().take(FAULTS_SHOWN_MAX) {
         tell!("line {}: {}: {}", hole.line, hole.kind.as_str(), hole.text);
+    }
+    if report.faults.len() > FAULTS_SHOWN_MAX {
+        tell!("and more; `--json` lists them");
     }
     if report.sound() {
         say!("the ledger is sound");

@@ -44,7 +44,7 @@ fn say(explanation: &Explanation) {
             ]
         })
         .collect();
-    print::table(&["step", "", "", ""], rows);
+    print::table(&["step", "what", "", "found"], rows);
     if let Some(request) = &explanation.request {
         say!("");
         say!("{} {}", request.method, request.url);

@@ -19,12 +19,24 @@ const POLICY: &str = "// What no rule permits is refused. The vocabulary is in d
                       // ) when { resource.owner == principal.tenant };\n";
 
 pub(crate) fn init(args: &Init) -> Result<(), Failure> {
-    let policy = args.folder.join("policy");
+    // `./tollhouse.toml` reads worse than `tollhouse.toml`, and is the same file.
+    let folder = if args.folder == Path::new(".") {
+        Path::new("")
+    } else {
+        &args.folder
+    };
+    let policy = folder.join("policy");
     fs::create_dir_all(&policy)
         .map_err(|error| Failure::Input(format!("`{}` cannot be made: {error}", policy.display())))?;
-    write_new(&args.folder.join("tollhouse.toml"), config::template())?;
+    write_new(&folder.join("tollhouse.toml"), config::template())?;
     write_new(&policy.join("rules.cedar"), POLICY)?;
-    say!("edit tollhouse.toml, put your OpenAPI document beside it, then run `tollhouse check`");
+    say!("");
+    say!("next, in the folder `{}`:", args.folder.display());
+    say!("1. put the OpenAPI document of your service there as openapi.yaml");
+    say!("2. write its address into tollhouse.toml, as `destination`");
+    say!("3. see its operations with `tollhouse tools --held`, and list those you want as tools");
+    say!("4. write a rule for them in policy/rules.cedar; what no rule permits is refused");
+    say!("5. run `tollhouse check`, then `tollhouse keys add ada`, then `tollhouse serve`");
     Ok(())
 }
 

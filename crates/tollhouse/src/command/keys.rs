@@ -12,6 +12,9 @@ use crate::failure::Failure;
 use crate::print::{self, say, tell};
 use crate::{house, log};
 
+/// How a key begins.
+const KEY_PREFIX: &str = "th_";
+
 pub(crate) async fn add(args: KeysAdd) -> Result<(), Failure> {
     log::start_quiet();
     let settings = super::settings(&args.path)?;
@@ -84,6 +87,8 @@ pub(crate) async fn list(args: KeysList) -> Result<(), Failure> {
             })
             .collect();
         print::json(&keys);
+    } else if rows.is_empty() {
+        tell!("there are no keys; make one with `tollhouse keys add CALLER`");
     } else {
         let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| format!("{time:.0}"));
         let rows = rows
@@ -107,7 +112,7 @@ pub(crate) async fn list(args: KeysList) -> Result<(), Failure> {
 pub(crate) async fn revoke(args: KeysRevoke) -> Result<(), Failure> {
     log::start_quiet();
     let settings = super::settings(&args.path)?;
-    let id = KeyId::parse(&args.id).map_err(|fault| Failure::Input(fault.to_string()))?;
+    let id = id(&args.id)?;
     let store = house::store(&settings).await?;
     let known = store
         .keys_revoke(&id, Timestamp::now())
@@ -122,6 +127,19 @@ pub(crate) async fn revoke(args: KeysRevoke) -> Result<(), Failure> {
     let within = settings.limits.keys_refresh_interval.as_millis();
     say!("key `{id}` is revoked; running servers refuse it within {within} ms");
     Ok(())
+}
+
+/// The id of a key, as `keys list` shows it.
+fn id(text: &str) -> Result<KeyId, Failure> {
+    // Whoever has the whole key at hand pastes that. Its secret part must not be repeated.
+    if let Some(rest) = text.strip_prefix(KEY_PREFIX) {
+        let id = rest.split_once('_').map_or(rest, |(id, _)| id);
+        return Err(Failure::Input(match KeyId::parse(id) {
+            Ok(id) => format!("this is a key and not its id; write `{id}`"),
+            Err(_) => "this is no id of a key; see `tollhouse keys list`".to_owned(),
+        }));
+    }
+    KeyId::parse(text).map_err(|fault| Failure::Input(fault.to_string()))
 }
 
 /// A point in time, written as one or as a duration from now.
@@ -157,6 +175,19 @@ fn unavailable(fault: &store::StoreFault) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_whole_key_in_place_of_its_id_is_not_repeated() {
+        assert_eq!(id("bcf0ad6e2981ae5f").unwrap().as_str(), "bcf0ad6e2981ae5f");
+        for (text, expected) in [
+            ("th_abc_SECRET", "this is a key and not its id; write `abc`"),
+            ("th_abc", "this is a key and not its id; write `abc`"),
+            ("th_SEC-RET", "this is no id of a key; see `tollhouse keys list`"),
+            ("", "key id is empty; write letters and digits, at most 32"),
+        ] {
+            assert_eq!(id(text).unwrap_err().to_string(), expected);
+        }
+    }
 
     #[test]
     fn an_end_is_a_time_or_a_duration_and_nothing_else() {

@@ -1,18 +1,26 @@
 //! `tollhouse tools`: what is enabled, or what one caller sees.
 
+use std::collections::HashSet;
+
 use gateway::Gateway;
-use model::Value;
+use model::{UpstreamName, Value};
+use openapi::{Blocker, Document, DocumentLimits, ToolOptions};
+use serde::Serialize;
 use serde_json::json;
 use wire::Revision;
 
 use super::Looking;
 use crate::cli::Tools;
 use crate::failure::Failure;
+use crate::house::Reviewed;
 use crate::log;
 use crate::print::{self, say};
 
 pub(crate) async fn tools(args: Tools) -> Result<(), Failure> {
     log::start_quiet();
+    if args.held {
+        return held(&super::review(&args.path)?, args.format.json);
+    }
     let looking = Looking::open(&args.path).await?;
     let said = say(&args, &looking);
     looking.close().await;
@@ -95,5 +103,74 @@ fn all(gateway: &Gateway, json: bool) {
         })
         .collect();
     print::table(&["tool", "class", "operation", "pin", "rules"], rows);
-    say!("\n{} operations are held", gateway.catalog().held());
+    let held = gateway.catalog().held();
+    say!("\n{held} operations are held; `tollhouse tools --held` lists them");
+}
+
+/// An operation that is no tool.
+#[derive(Debug, Serialize)]
+struct Operation {
+    upstream: UpstreamName,
+    operation: String,
+    method: &'static str,
+    path: String,
+    pointer: String,
+    blockers: Vec<Blocker>,
+}
+
+/// Every operation that is no tool. What blocks one is found by making a tool of it, as a reviewer would.
+fn held(reviewed: &Reviewed, json: bool) -> Result<(), Failure> {
+    let settings = &reviewed.settings;
+    let mut found = Vec::new();
+    for upstream in &settings.upstreams {
+        let limits = DocumentLimits::from(&settings.limits);
+        let document = Document::read(&upstream.openapi.bytes, &limits)
+            .map_err(|fault| Failure::Internal(format!("what was read before is not readable: {fault}")))?;
+        let enabled: HashSet<&str> = reviewed
+            .catalog
+            .tools()
+            .filter(|tool| *tool.upstream() == upstream.name)
+            .map(|tool| tool.operation())
+            .collect();
+        for operation in document.operations() {
+            let key = operation.key().to_string();
+            if enabled.contains(key.as_str()) {
+                continue;
+            }
+            let made = document.tool(&operation, &ToolOptions::default());
+            found.push(Operation {
+                upstream: upstream.name.clone(),
+                operation: operation.operation_id().map_or(key, str::to_owned),
+                method: operation.method(),
+                path: operation.path().to_owned(),
+                pointer: operation.pointer().to_owned(),
+                blockers: made.err().unwrap_or_default(),
+            });
+        }
+    }
+    if json {
+        print::json(&json!({ "held": found }));
+        return Ok(());
+    }
+    let rows = found
+        .iter()
+        .map(|operation| {
+            let blockers: Vec<String> = operation.blockers.iter().map(ToString::to_string).collect();
+            let state = if blockers.is_empty() {
+                "can be a tool".to_owned()
+            } else {
+                format!("cannot be a tool: {}", blockers.join("; "))
+            };
+            vec![
+                operation.upstream.to_string(),
+                operation.operation.clone(),
+                operation.method.to_owned(),
+                operation.path.clone(),
+                state,
+            ]
+        })
+        .collect();
+    print::table(&["upstream", "operation", "method", "path", "state"], rows);
+    say!("\nan operation becomes a tool by [upstream.UPSTREAM.tool.NAME] with `operation` and `class`");
+    Ok(())
 }
