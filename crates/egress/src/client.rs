@@ -170,6 +170,9 @@ impl Client {
 
     /// Sends a GET or HEAD and follows up to `hops` redirects within its own origin (scheme, host and port).
     ///
+    /// `again` is called before each further request, so that a caller who gives the future up still knows how many
+    /// were tried.
+    ///
     /// # Errors
     /// [`EgressFault::Redirect`] for a redirect to another origin, of another method, without a readable `Location`, or
     /// one too many; else as [`Client::send`].
@@ -178,6 +181,7 @@ impl Client {
         request: Request<Full<Bytes>>,
         hops: u8,
         deadline: Instant,
+        again: impl Fn(),
     ) -> Result<Answer, EgressFault> {
         let (parts, body) = request.into_parts();
         let mut uri = parts.uri;
@@ -201,6 +205,7 @@ impl Client {
                 return Err(refused(RedirectFault::TooMany { max: hops }));
             }
             followed += 1;
+            again();
         }
     }
 

@@ -299,7 +299,9 @@ impl Service {
         let follows = matches!(self.redirects, Redirects::SameOrigin)
             && matches!(*request.method(), Method::GET | Method::HEAD);
         let sent = if follows {
-            self.client.send_following(request, HOPS_MAX, trip.deadline).await
+            self.client
+                .send_following(request, HOPS_MAX, trip.deadline, || trip.leaving())
+                .await
         } else {
             self.client.send(request, trip.deadline).await
         };

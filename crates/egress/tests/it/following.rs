@@ -34,9 +34,11 @@ async fn redirects_within_the_origin_are_followed_with_their_headers() {
     request
         .headers_mut()
         .insert("authorization", "Bearer x".parse().unwrap());
-    let answer = client.send_following(request, 5, soon()).await.unwrap();
+    let further = std::cell::Cell::new(0);
+    let count = || further.set(further.get() + 1);
+    let answer = client.send_following(request, 5, soon(), count).await.unwrap();
     assert_eq!(answer.read(5, soon()).await.unwrap(), "there");
-    assert_eq!(client.requests(), 6);
+    assert_eq!((client.requests(), further.get()), (6, 5));
     for head in server.heads() {
         assert!(
             head.to_ascii_lowercase().contains("authorization: bearer x"),
@@ -59,7 +61,9 @@ async fn as_many_redirects_as_allowed_are_followed_and_not_one_more() {
     let client = client();
     for (hops, good) in [(3, true), (2, false), (0, false)] {
         let before = client.requests();
-        let outcome = client.send_following(get(&server.url("/3")), hops, soon()).await;
+        let outcome = client
+            .send_following(get(&server.url("/3")), hops, soon(), || {})
+            .await;
         match outcome {
             Ok(answer) => assert!(good && answer.status == 200),
             Err(fault) => {
@@ -82,7 +86,7 @@ async fn as_many_redirects_as_allowed_are_followed_and_not_one_more() {
 async fn a_loop_ends() {
     let server = Server::start(|_| Act::Say(redirect(302, "/"))).await;
     let fault = client()
-        .send_following(get(&server.url("/")), 10, soon())
+        .send_following(get(&server.url("/")), 10, soon(), || {})
         .await
         .unwrap_err();
     assert!(matches!(
@@ -119,7 +123,7 @@ async fn nothing_is_sent_to_another_origin() {
         .await;
         let client = client();
         let fault = client
-            .send_following(get(&server.url("/")), 5, soon())
+            .send_following(get(&server.url("/")), 5, soon(), || {})
             .await
             .unwrap_err();
         assert!(
@@ -137,7 +141,7 @@ async fn nothing_is_sent_to_another_origin() {
         let secure = format!("https://{}/", server.address);
         let up = Server::start(move |_| Act::Say(redirect(301, &secure))).await;
         let fault = client
-            .send_following(get(&up.url("/")), 5, soon())
+            .send_following(get(&up.url("/")), 5, soon(), || {})
             .await
             .unwrap_err();
         assert!(matches!(fault, EgressFault::Redirect { .. }), "{fault:?}");
@@ -150,7 +154,7 @@ async fn a_redirect_without_a_location_is_a_fault() {
     let server =
         Server::start(|_| Act::Say(b"HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n".to_vec())).await;
     let fault = client()
-        .send_following(get(&server.url("/")), 5, soon())
+        .send_following(get(&server.url("/")), 5, soon(), || {})
         .await
         .unwrap_err();
     assert_eq!(
@@ -171,7 +175,7 @@ async fn only_reading_requests_are_repeated_elsewhere() {
     .await;
     let client = client();
     let fault = client
-        .send_following(post(&server.url("/"), "x"), 5, soon())
+        .send_following(post(&server.url("/"), "x"), 5, soon(), || {})
         .await
         .unwrap_err();
     assert_eq!(
@@ -189,11 +193,11 @@ async fn only_reading_requests_are_repeated_elsewhere() {
         .uri(server.url("/"))
         .body(Full::default())
         .unwrap();
-    let answer = client.send_following(head, 5, soon()).await.unwrap();
+    let answer = client.send_following(head, 5, soon(), || {}).await.unwrap();
     assert_eq!(answer.status, 204);
     // Without a redirect, any method is sent.
     let answer = client
-        .send_following(post(&server.url("/there"), "x"), 0, soon())
+        .send_following(post(&server.url("/there"), "x"), 0, soon(), || {})
         .await
         .unwrap();
     assert_eq!(answer.status, 204);
@@ -204,7 +208,7 @@ async fn statuses_that_are_no_redirects_are_answers() {
     for status in [300, 304, 305, 306, 399] {
         let server = Server::start(move |_| Act::Say(redirect(status, "http://10.0.0.1/"))).await;
         let answer = client()
-            .send_following(get(&server.url("/")), 5, soon())
+            .send_following(get(&server.url("/")), 5, soon(), || {})
             .await
             .unwrap();
         assert_eq!(answer.status.as_u16(), status);
