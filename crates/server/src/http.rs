@@ -93,27 +93,35 @@ impl Face {
         Router::new()
             .route(&self.0.path, any(endpoint))
             // RFC 9728 section 3.1: the path goes behind the well-known part; the bare one is probed second.
-            .route(&format!("{metadata}{}", self.0.path), get(resource_metadata))
-            .route(metadata, get(resource_metadata))
+            .route(
+                &format!("{metadata}{}", self.0.path),
+                get(resource_metadata).options(resource_metadata),
+            )
+            .route(metadata, get(resource_metadata).options(resource_metadata))
             .route("/healthz", get(async || "ok\n"))
             .with_state(self.clone())
     }
 }
 
+/// Where tokens come from (RFC 9728). It needs no identity, but pages of a foreign origin do not get it (HL-18, SEC-12): on
+/// a person's own machine it would tell any page that a gate runs here, and whose.
 async fn resource_metadata(State(face): State<Face>, request: Request<Body>) -> Response {
     let (parts, _) = request.into_parts();
     if let Err(stray) = face.0.neighbours.check(&parts.headers, &parts.uri) {
         return turned_away(stray);
     }
-    let mut response = refuse::json(StatusCode::OK, face.0.door.metadata().into());
-    // Public, the same for everybody, and read by browsers of any origin.
-    response.headers_mut().insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("public, max-age=300"),
-    );
-    response
-        .headers_mut()
-        .insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    let mut response = if parts.method == Method::OPTIONS {
+        // Clients in a browser send their revision along, and so have to ask first.
+        preflight("GET, OPTIONS")
+    } else {
+        let mut response = refuse::json(StatusCode::OK, face.0.door.metadata().into());
+        response.headers_mut().insert(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("public, max-age=300"),
+        );
+        response
+    };
+    Neighbours::cors(&parts.headers, response.headers_mut());
     response
 }
 
@@ -125,7 +133,7 @@ async fn endpoint(State(face): State<Face>, request: Request<Body>) -> Response 
         return turned_away(stray);
     }
     let mut response = if parts.method == Method::OPTIONS {
-        preflight()
+        preflight("GET, POST, DELETE, OPTIONS")
     } else {
         match identify(&face, &parts).await {
             Err(response) => response,
@@ -249,12 +257,11 @@ fn not_allowed(allowed: &'static str) -> Response {
     response
 }
 
-fn preflight() -> Response {
+fn preflight(allowed: &'static str) -> Response {
     let mut response = refuse::empty(StatusCode::NO_CONTENT);
-    response.headers_mut().insert(
-        header::ALLOW,
-        HeaderValue::from_static("GET, POST, DELETE, OPTIONS"),
-    );
+    response
+        .headers_mut()
+        .insert(header::ALLOW, HeaderValue::from_static(allowed));
     Neighbours::preflight(response.headers_mut());
     response
 }
