@@ -100,9 +100,28 @@ pub(crate) fn origin(text: &str) -> Result<(), Wrong> {
     }
 }
 
-/// Where an upstream is. Odd spellings of addresses are judged by the dialer, which has to judge them anyway.
+/// Where an upstream is. The dialer judges the host again; here its spelling is judged, so that a slip is reported with
+/// all the others: a host that means another one than it seems to, as `127.1`, is not what a reviewer read.
 pub(crate) fn destination(text: &str) -> Result<(), Wrong> {
-    web(text).map(drop)
+    let url = web(text)?;
+    let written = text.split('/').nth(2).unwrap_or_default();
+    let written = written.strip_suffix(':').unwrap_or(written);
+    let (host, port) = match (url.host(), written.rsplit_once(':')) {
+        // Brackets hold colons of their own, and every spelling of such an address is plain to see.
+        (Some(Host::Ipv6(_)) | None, _) => return Ok(()),
+        (Some(_), Some((host, port))) => (host, format!(":{port}")),
+        (Some(_), None) => (written, String::new()),
+    };
+    if host.ends_with('.') {
+        return Err(wrong("has a host that ends with a dot").hint("leave the dot out"));
+    }
+    let normal = url.host_str().unwrap_or_default();
+    if host.eq_ignore_ascii_case(normal) {
+        Ok(())
+    } else {
+        Err(wrong("has a host in an odd spelling")
+            .expected(format!("the host as it is meant, as {normal}{port}")))
+    }
 }
 
 /// The `iss` of an issuer. Compared as text, so kept as text.
@@ -366,6 +385,34 @@ mod tests {
             "file:///x",
         ] {
             assert!(origin(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_destination_names_its_host_as_it_is_meant() {
+        for text in [
+            "http://127.0.0.1:1",
+            "http://127.0.0.1/a:b",
+            "https://Billing.Internal:8443/api",
+            "https://billing.internal:443",
+            "http://[::1]:80",
+            "http://[0:0::1]",
+            "http://xn--bcher-kva.example",
+        ] {
+            assert_eq!(destination(text), Ok(()), "{text}");
+        }
+        for (text, problem) in [
+            ("http://2130706433", "has a host in an odd spelling"),
+            ("http://0x7f.1:80/a", "has a host in an odd spelling"),
+            ("http://0177.0.0.1", "has a host in an odd spelling"),
+            ("http://127.0.0.01", "has a host in an odd spelling"),
+            ("http://%31%32%37.0.0.1", "has a host in an odd spelling"),
+            ("http://\u{ff11}27.0.0.1", "has a host in an odd spelling"),
+            ("http://b\u{fc}cher.example", "has a host in an odd spelling"),
+            ("http://127.0.0.1.", "has a host that ends with a dot"),
+            ("http://localhost.:80", "has a host that ends with a dot"),
+        ] {
+            assert_eq!(destination(text).unwrap_err().problem, problem, "{text}");
         }
     }
 
