@@ -91,7 +91,6 @@ async fn sec_04_an_address_inside_is_not_connected_to_unless_its_network_is_name
     let mut hosts: Vec<String> = [
         "127.0.0.1",
         "localhost",
-        "localhost.",
         "[::ffff:127.0.0.1]",
         "[::ffff:7f00:1]",
         "[0:0:0:0:0:ffff:7f00:0001]",
@@ -213,6 +212,7 @@ async fn an_address_in_an_odd_spelling_is_a_fault_of_the_configuration_with_its_
         "http://127.0.1",
         "http://127.0.0.01",
         "http://127.0.0.1.",
+        "http://localhost.",
         "http://0x7f.1:8080/base",
         "http://１２７.0.0.1",
         "http://127。0。0。1",

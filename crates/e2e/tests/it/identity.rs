@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 
 /// What tokens are made for, here.
 const AUDIENCE: &str = "https://gate.example/mcp";
+/// An origin whose pages may call, where a test says so.
+const PAGE: &str = "https://app.example";
 
 /// A gate that trusts one issuer.
 struct Post {
@@ -143,13 +145,10 @@ fn assert_turned_away(what: &str, answer: &Answer, description: Option<&str>) {
             assert_eq!(answer.json()["error"], "invalid_token", "{what}");
         }
     }
-    // Neither the challenge nor the body tells what there is behind the door.
-    for word in ["orders", "corp", "ada", "kid"] {
-        assert!(
-            !challenge.contains(word) && !answer.text().contains(word),
-            "{what}: {challenge} {}",
-            answer.text()
-        );
+    // Neither the challenge nor the body tells what there is behind the door, or what of the token was read.
+    let told = challenge.replace("resource_metadata=", "") + &answer.text();
+    for word in ["order", "corp", "ada", "kid", "north", "south"] {
+        assert!(!told.contains(word), "{what}: {word} in {told}");
     }
 }
 
@@ -194,7 +193,12 @@ async fn auth_06_a_token_that_does_not_hold_is_refused_and_the_service_is_not_as
             json!({"exp":(now + 60).to_string()}),
             REFUSED,
         ),
-        ("an end that no clock shows", json!({"exp":1e300}), REFUSED),
+        (
+            "an end that no clock shows",
+            json!({"exp":9_007_199_254_740_991_i64}),
+            REFUSED,
+        ),
+        ("an end beyond all bounds", json!({"exp":1e300}), MALFORMED),
         ("a beginning that is a text", json!({"nbf":"now"}), REFUSED),
         (
             "another audience",
@@ -528,8 +532,11 @@ async fn a_token_is_read_at_its_longest_and_not_one_byte_past_it() {
 }
 
 #[tokio::test]
-async fn auth_02_the_metadata_says_where_tokens_come_from_to_everybody() {
-    let post = Post::with(|config| format!("public_url = \"https://gate.example\"\n{config}")).await;
+async fn auth_02_sec_12_the_metadata_says_where_tokens_come_from_to_whoever_may_ask() {
+    let post = Post::with(|config| {
+        format!("public_url = \"https://gate.example\"\nallowed_origins = [\"{PAGE}\"]\n{config}")
+    })
+    .await;
     let http = Http::new();
     let base = post.gate.base();
     for path in [
@@ -548,24 +555,42 @@ async fn auth_02_the_metadata_says_where_tokens_come_from_to_everybody() {
             "{path}"
         );
         assert_eq!(metadata["bearer_methods_supported"], json!(["header"]), "{path}");
-        // A page of any origin reads it, also when it has to ask first: clients send their revision along.
-        let page = [("origin", "https://inspector.example")];
-        let answer = http.send(Method::GET, &url, &page, "").await;
+        // A page of an origin that may call reads it, also when it has to ask first: clients send their revision along.
+        let answer = http.send(Method::GET, &url, &[("origin", PAGE)], "").await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "{path}");
-        let asks = [
-            ("origin", "https://inspector.example"),
-            ("access-control-request-method", "GET"),
-            ("access-control-request-headers", "mcp-protocol-version"),
-        ];
-        let answer = http.send(Method::OPTIONS, &url, &asks, "").await;
+        assert_eq!(answer.header("access-control-allow-origin"), Some(PAGE), "{path}");
+        assert!(answer.header("vary").unwrap().contains("Origin"), "{path}");
+        let asks = |origin| {
+            [
+                ("origin", origin),
+                ("access-control-request-method", "GET"),
+                ("access-control-request-headers", "mcp-protocol-version"),
+            ]
+        };
+        let answer = http.send(Method::OPTIONS, &url, &asks(PAGE), "").await;
         assert_eq!(answer.status, 204, "{path}: {}", answer.text());
-        assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "{path}");
+        assert_eq!(answer.header("access-control-allow-origin"), Some(PAGE), "{path}");
         let allowed = answer.header("access-control-allow-headers").unwrap_or_default();
         assert!(
             allowed.to_ascii_lowercase().contains("mcp-protocol-version"),
             "{path}: {allowed}"
         );
+        // Pages of any other origin learn nothing of a gate that runs beside them (HL-18).
+        for origin in ["https://evil.example", "null", "https://app.example.evil.example"] {
+            for method in [Method::GET, Method::OPTIONS] {
+                let answer = http.send(method.clone(), &url, &asks(origin), "").await;
+                assert_eq!(answer.status, 403, "{method} {path} {origin}");
+                assert_eq!(
+                    answer.header("access-control-allow-origin"),
+                    None,
+                    "{method} {path} {origin}"
+                );
+                assert!(
+                    !answer.text().contains("gate.example"),
+                    "{method} {path} {origin}"
+                );
+            }
+        }
         // But nobody whose name for this server is not one of ours.
         let answer = http
             .send(Method::GET, &url, &[("host", "evil.example")], "")
@@ -750,8 +775,8 @@ async fn a_key_set_that_is_too_large_or_none_or_elsewhere_opens_nothing() {
 
 #[tokio::test]
 async fn a_key_set_in_a_private_network_is_not_fetched_unless_the_operator_says_so() {
-    let service = Service::start(orders::usual).await;
     for host in ["127.0.0.1", "localhost"] {
+        let service = Service::start(orders::usual).await;
         let issuer = Issuer::start().await;
         let raw = Raw::start(|_| Act::SayAndClose(answer("200 OK", "", "{\"keys\":[]}"))).await;
         let port = raw.address.port();
@@ -776,6 +801,7 @@ async fn a_key_set_in_a_private_network_is_not_fetched_unless_the_operator_says_
         // `check` says it before anybody has to wait for it.
         let checked = house.run(["check"]).await;
         assert_eq!(checked.status.code(), Some(69), "{host}");
+        assert_eq!(raw.connections(), 0, "{host}");
         let said = text(&checked.stdout) + &text(&checked.stderr);
         assert!(said.contains("issuer `corp`"), "{host}: {said}");
         gate.close().await;
@@ -809,11 +835,17 @@ async fn claims_mean_what_the_operator_says_they_mean() {
             json!({"client":"ide","issuer":"corp","roles":expected,"subject":"ada","tenant":"north"})
         );
     }
-    // Without a tenant there is no owner who could be the same.
+    // Without a tenant there is no owner who could be the same, so that for this caller there is no such tool.
     let answer = post
         .bearer(&post.token(json!({"realm_access":{"roles":["member"]}})))
         .await;
-    assert_eq!(answer.json()["result"]["isError"], true, "{}", answer.text());
+    assert_eq!(
+        answer.json()["error"]["message"],
+        "unknown tool `orders_read`",
+        "{}",
+        answer.text()
+    );
+    assert_eq!(post.house.ledger().await.refusals(), ["not-permitted"]);
     // A path through something that is no object is a fault, not an absence.
     let answer = post.bearer(&post.token(json!({"org":"north"}))).await;
     assert_turned_away("a text on the way", &answer, Some(REFUSED));
@@ -824,12 +856,12 @@ async fn claims_mean_what_the_operator_says_they_mean() {
 #[tokio::test]
 async fn auth_17_a_token_that_lacks_a_scope_is_told_which() {
     let post = Post::with(|config| {
-        config.replace("key_set =", "scopes_required = [\"orders\", \"mcp\"]\nkey_set =")
+        config.replace("key_set =", "scopes_required = [\"tickets\", \"mcp\"]\nkey_set =")
     })
     .await;
     for scopes in [
-        json!({"scope":"mcp orders other"}),
-        json!({"scp":["orders","mcp"]}),
+        json!({"scope":"mcp tickets other"}),
+        json!({"scp":["tickets","mcp"]}),
     ] {
         assert_served(
             &scopes.to_string(),
@@ -838,17 +870,17 @@ async fn auth_17_a_token_that_lacks_a_scope_is_told_which() {
     }
     for scopes in [
         json!({}),
-        json!({"scope":"orders"}),
-        json!({"scope":"orders-mcp"}),
-        json!({"scope":"ORDERS MCP"}),
-        json!({"scp":["orders mcp"]}),
+        json!({"scope":"tickets"}),
+        json!({"scope":"tickets-mcp"}),
+        json!({"scope":"TICKETS MCP"}),
+        json!({"scp":["tickets mcp"]}),
     ] {
         let answer = post.bearer(&post.token(scopes.clone())).await;
         assert_eq!(answer.status, 403, "{scopes}: {}", answer.text());
         let challenge = answer.header("www-authenticate").unwrap();
         assert!(
             challenge.starts_with("Bearer error=\"insufficient_scope\"")
-                && challenge.contains("scope=\"orders mcp\"")
+                && challenge.contains("scope=\"tickets mcp\"")
                 && challenge.contains("resource_metadata="),
             "{scopes}: {challenge}"
         );
@@ -860,7 +892,7 @@ async fn auth_17_a_token_that_lacks_a_scope_is_told_which() {
         answer
             .header("www-authenticate")
             .unwrap()
-            .contains("scope=\"orders mcp\"")
+            .contains("scope=\"tickets mcp\"")
     );
     let answer = post
         .bearer(&post.token(json!({"aud":"https://other.example"})))
