@@ -28,3 +28,8 @@ fuzz *WORDS:
 docs:
     cargo xtask rooms --write
     cargo xtask docs --write
+
+# what a call costs, against a bare proxy: the plan of benches/plan.json, or with other words for `mcpload compare`
+bench *WORDS:
+    cargo build --release --locked -p echo-upstream -p bare-proxy -p mcpload -p tollhouse
+    target/release/mcpload compare --plan benches/plan.json --out target/bench {{WORDS}}

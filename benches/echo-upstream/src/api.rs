@@ -139,6 +139,12 @@ fn echo_operation(n: u16) -> Value {
         "operationId": tool_name(n),
         "summary": "Echo a text",
         "description": "Gives the text back, with the nonce of the call and a running number.",
+        "parameters": [{
+            "name": "account",
+            "in": "query",
+            "description": "Whom the text is for. The service does not look at it; a gate may.",
+            "schema": { "$ref": "#/components/schemas/Word" },
+        }],
         "requestBody": {
             "required": true,
             "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Asked" } } },

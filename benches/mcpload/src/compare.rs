@@ -16,7 +16,7 @@ use tokio::process::Command;
 use crate::child::{Running, Start, can_pin, interrupted, pinned, sibling};
 use crate::plan::{Cell, Plan, Process, Subject, UPSTREAM, default_repeats, replaced};
 use crate::run::RunReport;
-use crate::script::Face;
+use crate::script::{Face, argument};
 use crate::table::{Row, markdown, rows};
 use crate::{Verdict, duration, print, say};
 
@@ -60,6 +60,10 @@ pub(crate) struct CompareOptions {
     /// The tool to call through the gate
     #[arg(long, value_name = "NAME", default_value = "bench_echo")]
     gate_tool: String,
+
+    /// Send one more argument with each call through the gate; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
+    gate_argument: Vec<(String, String)>,
 
     /// Send the content of this file as bearer token to the gate
     #[arg(long, value_name = "FILE", conflicts_with = "bearer_env")]
@@ -225,6 +229,7 @@ fn plan_of_flags(options: &CompareOptions) -> anyhow::Result<Plan> {
         face,
         path: path.to_owned(),
         tool: tool.to_owned(),
+        arguments: BTreeMap::new(),
         bearer_file: None,
         bearer_env: None,
     };
@@ -260,6 +265,7 @@ fn plan_of_flags(options: &CompareOptions) -> anyhow::Result<Plan> {
         for face in &options.gate_face {
             let name = format!("gate-{}", face.as_str());
             subjects.push(Subject {
+                arguments: options.gate_argument.iter().cloned().collect(),
                 bearer_file: options.bearer_file.clone(),
                 bearer_env: options.bearer_env.clone(),
                 ..subject(&name, "gate", *face, &options.gate_path, &options.gate_tool)
@@ -434,6 +440,9 @@ async fn once(
     flag("watch-pid", process.pid().to_string());
     if let Some(rate) = cell.rate {
         flag("rate", rate.to_string());
+    }
+    for (name, value) in &subject.arguments {
+        flag("argument", format!("{name}={value}"));
     }
     if let Some(file) = &subject.bearer_file {
         flag("bearer-file", replaced(file, words));

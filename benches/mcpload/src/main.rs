@@ -29,6 +29,7 @@ mod run;
 mod script;
 mod table;
 mod tally;
+mod token;
 mod watch;
 
 use std::process::ExitCode;
@@ -53,6 +54,8 @@ enum Command {
     Compare(compare::CompareOptions),
     /// Count instructions per call of a command under callgrind, as the slope between two runs
     Instructions(instructions::InstructionsOptions),
+    /// Make an issuer's key set and one access token of it, for a gate that wants one
+    Token(token::TokenOptions),
 }
 
 /// Whether everything that was sent came back right. It becomes the exit code.
@@ -74,6 +77,7 @@ fn main() -> anyhow::Result<ExitCode> {
             Command::Run(options) => run::run(options).await,
             Command::Compare(options) => compare::compare(options).await,
             Command::Instructions(options) => instructions::instructions(options).await,
+            Command::Token(options) => token::token(&options),
         }
     })?;
     Ok(match verdict {

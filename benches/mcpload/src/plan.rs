@@ -59,6 +59,9 @@ pub(crate) struct Subject {
     pub(crate) path: String,
     #[serde(default = "default_tool")]
     pub(crate) tool: String,
+    /// Arguments of each call beside the text and the nonce.
+    #[serde(default)]
+    pub(crate) arguments: BTreeMap<String, String>,
     /// The bearer token, as a file (`{folder}` is replaced) or an environment variable of the comparison.
     #[serde(default)]
     pub(crate) bearer_file: Option<String>,
@@ -185,8 +188,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_plan_is_a_plan() {
-        let plan = Plan::parse(include_str!("../plan.example.json")).unwrap();
+    fn the_plan_of_the_benchmarks_is_a_plan() {
+        let plan = Plan::parse(include_str!("../../plan.json")).unwrap();
         assert_eq!(plan.subjects.len(), 4);
         let again = Plan::parse(&serde_json::to_string(&plan).unwrap()).unwrap();
         assert_eq!(again, plan);

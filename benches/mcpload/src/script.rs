@@ -1,5 +1,6 @@
 //! What is sent: one call after another, each with arguments of its own, and what has to come back for it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
@@ -65,6 +66,10 @@ pub(crate) struct ScriptOptions {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub(crate) events: u32,
 
+    /// Send one more argument with each call of a tool, a text; may be given several times
+    #[arg(long = "argument", value_name = "NAME=VALUE", value_parser = argument)]
+    pub(crate) arguments: Vec<(String, String)>,
+
     /// Send the content of this file as bearer token
     #[arg(long, value_name = "FILE", conflicts_with = "bearer_env")]
     pub(crate) bearer_file: Option<PathBuf>,
@@ -83,6 +88,7 @@ pub(crate) struct Script {
     /// As long as a text; the number of the call takes the place of its end.
     padding: String,
     events: u32,
+    arguments: BTreeMap<String, String>,
     /// Makes the nonces of this run differ from those of any other.
     run: u32,
 }
@@ -118,6 +124,8 @@ struct Params<'a> {
 struct Arguments<'a> {
     text: &'a str,
     nonce: &'a str,
+    #[serde(flatten)]
+    more: &'a BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
@@ -170,6 +178,9 @@ impl Script {
         if options.face == Face::HttpPlain && options.events > 0 {
             bail!("face `http-plain` has no progress events; leave out --events");
         }
+        if options.face == Face::HttpPlain && !options.arguments.is_empty() {
+            bail!("face `http-plain` calls no tool; leave out --argument");
+        }
         let mut headers = HeaderMap::new();
         headers.insert(HOST, place.host().clone());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -199,6 +210,7 @@ impl Script {
             headers,
             padding: "x".repeat(usize::try_from(options.bytes)?),
             events: options.events,
+            arguments: options.arguments.iter().cloned().collect(),
             run: std::process::id(),
         })
     }
@@ -223,6 +235,7 @@ impl Script {
         let arguments = Arguments {
             text: &expected.text,
             nonce: &expected.nonce,
+            more: &self.arguments,
         };
         let modern = self.face == Face::McpModern;
         let meta = Meta {
@@ -291,6 +304,18 @@ impl Script {
     }
 }
 
+/// Parses `account=acc-1`.
+pub(crate) fn argument(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !["", "text", "nonce"].contains(&name) => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err(format!(
+            "argument `{text}` is none; write NAME=VALUE, as account=acc-1, with a name other than text and nonce"
+        )),
+    }
+}
+
 fn bearer(options: &ScriptOptions) -> anyhow::Result<Option<HeaderValue>> {
     let token = match (&options.bearer_file, &options.bearer_env) {
         (Some(path), _) => std::fs::read_to_string(path)
@@ -320,6 +345,7 @@ mod tests {
             tool: "bench_echo".to_owned(),
             bytes: 100,
             events: 0,
+            arguments: Vec::new(),
             bearer_file: None,
             bearer_env: None,
         }
@@ -353,6 +379,23 @@ mod tests {
             };
             assert_eq!(arguments, &json!({ "text": one.text, "nonce": one.nonce }));
         }
+    }
+
+    #[tokio::test]
+    async fn a_call_has_the_arguments_that_were_asked_for_beside_its_own() {
+        let mut options = options(Face::McpModern);
+        options.arguments = vec![argument("account=acc-1").unwrap()];
+        let (request, expected) = script(&options).call(1, None);
+        assert_eq!(
+            body(request).await["params"]["arguments"],
+            json!({ "text": expected.text, "nonce": expected.nonce, "account": "acc-1" })
+        );
+        assert_eq!(argument("query=a=b"), Ok(("query".to_owned(), "a=b".to_owned())));
+        for wrong in ["account", "=x", "text=x", "nonce=x", ""] {
+            assert!(argument(wrong).is_err(), "{wrong}");
+        }
+        options.face = Face::HttpPlain;
+        assert!(Script::new(&options, "http://127.0.0.1:1/".parse().unwrap()).is_err());
     }
 
     #[tokio::test]
