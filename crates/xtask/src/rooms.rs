@@ -156,8 +156,8 @@ pub const KEPT: &[Kept] = &[
     },
     Kept {
         package: "hyper",
-        rooms: &["egress"],
-        because: "there is one dialer",
+        rooms: &["egress", "server"],
+        because: "HTTP is spoken at two doors, and only one of them dials",
     },
     Kept {
         package: "axum",

@@ -67,9 +67,8 @@ fn a_door_is_opened_only_where_it_stands_open_and_with_a_reason() {
             continue;
         }
         let text = repository::read(&path).unwrap();
-        // Tests stand last in a file, and may touch the world to set their scene.
-        let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
-        for (number, line) in code.lines().enumerate() {
+        // Tests may touch the world to set their scene.
+        for (number, line) in super::before_tests(&text).lines().enumerate() {
             if line.contains("allow(clippy::disallowed") && !line.contains("cfg_attr(test") {
                 faults.push(format!(
                     "{path}:{}: write `expect` with a reason instead of `allow`",

@@ -17,10 +17,9 @@ fn names() -> Vec<String> {
     .collect()
 }
 
-/// The lines of a source file outside comments and before its tests, which stand last.
+/// The lines of a source file outside comments and before its tests.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let before_tests = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-    before_tests
+    super::before_tests(text)
         .lines()
         .enumerate()
         .map(|(number, line)| (number + 1, line))
