@@ -1,5 +1,5 @@
-//! What the end-to-end tests need beside Rust: a few Debian packages, and clients from npm and PyPI in exact versions,
-//! which stand in `.peers/`. It installs what is missing and nothing else; what a test does with it is not its matter.
+//! What the tests need beside Rust: a few Debian packages, and clients and tools from npm and PyPI in exact versions, which
+//! stand in `.peers/`. It installs what is missing and nothing else; what a test does with it is not its matter.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -42,7 +42,7 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-/// Clients that other people wrote, in a folder under `.peers/`.
+/// Programs that other people wrote, in a folder under `.peers/`.
 struct Peers {
     folder: &'static str,
     /// What says exactly which versions, relative to the root.
@@ -50,7 +50,15 @@ struct Peers {
     install: fn(&Path) -> Result<()>,
 }
 
+/// What looks at the dependencies.
+const TOOLS: Peers = Peers {
+    folder: "tools",
+    lock: "crates/xtask/requirements.txt",
+    install: |folder| venv(folder, "crates/xtask/requirements.txt"),
+};
+
 const PEERS: &[Peers] = &[
+    TOOLS,
     Peers {
         folder: "node",
         lock: "crates/e2e/peers/package-lock.json",
@@ -78,6 +86,15 @@ pub fn install() -> Result<()> {
         peers.keep()?;
     }
     Ok(())
+}
+
+/// Where cargo-deny stands, installed if it is missing.
+///
+/// # Errors
+/// Where it cannot be installed.
+pub fn cargo_deny() -> Result<PathBuf> {
+    TOOLS.keep()?;
+    Ok(TOOLS.path().join("bin/cargo-deny"))
 }
 
 /// Sees to it that the machine has what it needs.
@@ -168,9 +185,13 @@ fn postgres() -> bool {
 // === impl Peers ===
 
 impl Peers {
+    fn path(&self) -> PathBuf {
+        root().join(".peers").join(self.folder)
+    }
+
     /// Installs them, unless exactly these are there.
     fn keep(&self) -> Result<()> {
-        let folder = root().join(".peers").join(self.folder);
+        let folder = self.path();
         let lock = read(self.lock)?;
         // Written last, so that a run that was interrupted is not taken for a whole one.
         let stamp = folder.join("installed");

@@ -25,6 +25,8 @@ enum Chore {
     Test,
     /// Install what is missing and run the end-to-end tests with every peer
     E2e,
+    /// Compare the dependencies with deny.toml
+    Deny,
     /// Install what the end-to-end tests need beside Rust
     Install,
     /// Compare each room's clippy.toml with the table of rooms, or write it
@@ -46,6 +48,7 @@ fn main() -> Result<()> {
         Chore::Check => stage::run_all(stage::CHECK),
         Chore::Test => stage::run_all(stage::TEST),
         Chore::E2e => stage::run_all(stage::E2E),
+        Chore::Deny => stage::deny(),
         Chore::Install => xtask::install::install(),
         Chore::Rooms { write } => keep(&ROOMS.iter().map(Room::clippy_file).collect::<Vec<_>>(), write),
         Chore::Docs { write } => keep(&xtask::documents::all()?, write),

@@ -43,6 +43,12 @@ const CLIPPY: Stage = Stage {
     vital: false,
 };
 
+const DENY: Stage = Stage {
+    name: "deny",
+    work: deny,
+    vital: false,
+};
+
 /// Building is a stage of its own, so that the time of the tests is the time of the tests.
 const BUILD: Stage = Stage {
     name: "build",
@@ -97,7 +103,26 @@ pub const CHECK: &[Stage] = &[FORMAT, CLIPPY, RULES, DOCS];
 pub const E2E: &[Stage] = &[INSTALL, BUILD, END_TO_END];
 
 /// Everything.
-pub const TEST: &[Stage] = &[INSTALL, FORMAT, CLIPPY, BUILD, TESTS, DOCS];
+pub const TEST: &[Stage] = &[INSTALL, FORMAT, DENY, CLIPPY, BUILD, TESTS, DOCS];
+
+/// Compares the dependencies with `deny.toml`. Advisories are not looked up: the answer would change without a change here.
+///
+/// # Errors
+/// Where cargo-deny cannot be installed, or finds something.
+pub fn deny() -> Result<()> {
+    let mut command = Command::new(install::cargo_deny()?);
+    command.args([
+        "--locked",
+        "--log-level",
+        "error",
+        "check",
+        "bans",
+        "licenses",
+        "sources",
+    ]);
+    plain(&mut command);
+    run(&mut command)
+}
 
 /// A cargo command that finds PostgreSQL, and in which a peer that is missing is a failure.
 fn required(words: &[&str]) -> Result<Command> {
