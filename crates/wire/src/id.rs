@@ -36,7 +36,7 @@ impl Id {
     /// Reads an id out of a JSON value.
     ///
     /// # Errors
-    /// [`IdFault`]: `null`, a fraction, another type, or a string longer than [`ID_BYTES_MAX`].
+    /// [`IdFault`]: `null`, a fraction, another type, or a string of more than 256 bytes.
     pub fn of(value: &Value) -> Result<Self, IdFault> {
         match value {
             Value::Number(number) => number

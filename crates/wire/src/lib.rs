@@ -1,7 +1,7 @@
 //! Bytes to words and back: JSON-RPC, MCP of every revision, SSE framing. No I/O.
 //!
-//! This is the only room that knows a revision by name. What leaves it are words without an era ([`Ask`], [`Said`],
-//! [`Failure`]) and facts about a revision ([`Revision::has_sessions`] and its siblings); what enters it are bytes and
+//! This is the only room that knows a revision by name. What leaves it are words without an era ([`Ask`],
+//! [`answer::Said`], [`Failure`]) and facts about a revision ([`Revision::has_sessions`] and its siblings); what enters it are bytes and
 //! header fields. It decides nothing about permission.
 //!
 //! Read first: [`http`], how a POST is sorted and its headers are held against its body; [`stdio`], the same for a line;
