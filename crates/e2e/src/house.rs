@@ -99,6 +99,14 @@ impl House {
         self.folder.path()
     }
 
+    /// The environment that this house gives to its gates.
+    pub fn variables(&self) -> std::collections::BTreeMap<&str, &str> {
+        let variables = self.variables.iter();
+        variables
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect()
+    }
+
     /// The command, with the environment that this house gives it and nothing else but what a program needs to run.
     pub fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = Command::new(binary::tollhouse());
