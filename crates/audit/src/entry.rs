@@ -56,9 +56,7 @@ pub enum EntryFault {
         why: String,
     },
     /// What it is looked up by is not what its text says.
-    #[error(
-        "entry {chain}#{seq} is filed under another {column} than it says; run `tollhouse audit verify` on an export"
-    )]
+    #[error("entry {chain}#{seq} is filed under another {column} than it says; run `tollhouse audit verify`")]
     Column {
         /// The chain, as the row says.
         chain: Uuid,
@@ -272,7 +270,13 @@ impl Entry {
 /// Texts of callers are shown with every character escaped that a terminal would act on or not show.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.6} {:<10}", self.time, self.kind.as_str())?;
+        write!(f, "{:.6} ", self.time)?;
+        // Padded for the column behind it, where there is one.
+        let width = match (self.kind, self.tool()) {
+            (EntryKind::Start, _) | (_, Some(_)) => 10,
+            (_, None) => 0,
+        };
+        write!(f, "{:<width$}", self.kind.as_str())?;
         if let Some(tool) = self.tool() {
             write!(f, " {}", Shown(tool))?;
         }
