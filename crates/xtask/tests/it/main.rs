@@ -15,6 +15,7 @@ mod floors;
 mod headers;
 mod lockfiles;
 mod revisions;
+mod sizes;
 mod words;
 
 /// Fails with every fault at once.
