@@ -42,7 +42,7 @@ pub struct Listener {
 #[derive(Debug, thiserror::Error)]
 pub enum ListenFault {
     /// The address is taken, not ours, or not allowed.
-    #[error("cannot listen on `{address}`: {source}; stop what listens there, or choose another `listen`")]
+    #[error("cannot listen on `{address}`: {source}; stop what listens there, or choose another address, as `listen` or with `--listen`")]
     Bind {
         /// The address that was asked for.
         address: SocketAddr,

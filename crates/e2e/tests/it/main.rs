@@ -9,10 +9,18 @@
     reason = "tests"
 )]
 
+mod audit;
+mod calls;
 mod cancel;
+mod check;
+mod cli;
 mod consent;
+mod demo;
+mod document;
 mod egress;
 mod identity;
+mod init;
+mod keys;
 mod killed;
 mod ledger;
 mod owners;
