@@ -29,6 +29,8 @@ enum Chore {
     Deny,
     /// Install what the end-to-end tests need beside Rust
     Install,
+    /// Write docs/conformance.md from a run of the official conformance suite
+    Conformance,
     /// Compare each room's clippy.toml with the table of rooms, or write it
     Rooms {
         /// Write what differs.
@@ -50,6 +52,7 @@ fn main() -> Result<()> {
         Chore::E2e => stage::run_all(stage::E2E),
         Chore::Deny => stage::deny(),
         Chore::Install => xtask::install::install(),
+        Chore::Conformance => stage::conformance(),
         Chore::Rooms { write } => keep(&ROOMS.iter().map(Room::clippy_file).collect::<Vec<_>>(), write),
         Chore::Docs { write } => keep(&xtask::documents::all()?, write),
     }

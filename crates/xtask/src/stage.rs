@@ -130,6 +130,24 @@ pub fn deny() -> Result<()> {
     run(&mut command)
 }
 
+/// Lets the official conformance suite loose on a gate, and writes `docs/conformance.md` from what it says.
+///
+/// # Errors
+/// Where a check neither passes nor is known to be not for this server, or the suite is not installed.
+pub fn conformance() -> Result<()> {
+    let mut command = cargo(&[
+        "test",
+        "--locked",
+        "--workspace",
+        "--test",
+        "peers",
+        "--",
+        "conformance",
+    ]);
+    command.envs([("TOLLHOUSE_PEERS", "required"), ("TOLLHOUSE_WRITE", "1")]);
+    run(&mut command)
+}
+
 /// A cargo command that finds PostgreSQL, and in which a peer that is missing is a failure.
 fn required(words: &[&str]) -> Result<Command> {
     let with_postgres: PathBuf = repository::target_folder()?.join("debug/with-postgres");

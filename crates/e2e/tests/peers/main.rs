@@ -11,4 +11,5 @@
     reason = "tests"
 )]
 
+mod conformance;
 mod sdks;
