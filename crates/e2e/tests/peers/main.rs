@@ -12,4 +12,6 @@
 )]
 
 mod conformance;
+mod inspector;
+mod road;
 mod sdks;

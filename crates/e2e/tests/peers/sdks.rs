@@ -4,20 +4,11 @@
 use e2e::client::{Http, LEGACY, MODERN};
 use e2e::desk::Plan;
 use e2e::driver::{At, Driver, Sdk};
-use e2e::house::House;
+use e2e::example::Example;
 use http::Method;
-use invoices::Operation;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-const CREDENTIAL: &str = "service-credential-for-tests";
-
-/// What a member of a tenant sees.
-const TOOLS: [&str; 3] = [
-    "billing_getInvoiceStatus",
-    "billing_listInvoices",
-    "billing_payInvoice",
-];
+use crate::road;
 
 /// A way in which an SDK agrees on a revision, and the revision that it has to come to.
 struct Way {
@@ -75,55 +66,12 @@ impl std::fmt::Display for Way {
     }
 }
 
-/// The service of the worked example, and the gate's folder.
-struct Example {
-    service: invoices::Running,
-    house: House,
-    _database: TempDir,
-}
-
-impl Example {
-    async fn start() -> Self {
-        let database = TempDir::new().unwrap();
-        let options = invoices::Options::new(database.path().join("invoices.db"), CREDENTIAL);
-        let service = invoices::start(options).await.unwrap();
-        let house = House::invoices(&service, CREDENTIAL);
-        Self {
-            service,
-            house,
-            _database: database,
-        }
-    }
-
-    /// Holds the ledger and the service against so many calls that were carried out, and so many refused with a code.
-    async fn assert_carried(&self, carried: u64, refused: &[(&str, usize)]) {
-        assert_eq!(self.service.count(Operation::GetInvoice), carried);
-        assert_eq!(self.service.requests(), carried, "and nothing else");
-        let ledger = self.house.ledger().await;
-        let intents = ledger.of_kind("intent");
-        assert_eq!(intents.len() as u64, carried);
-        for intent in intents {
-            assert_eq!(intent["rules"], json!(["status-of-own-invoice"]));
-            let outcome = ledger.outcome(&intent["call"]).expect("an outcome");
-            assert_eq!(outcome["state"], "done");
-        }
-        let mut codes = ledger.refusals();
-        codes.sort_unstable();
-        let mut expected: Vec<&str> = refused
-            .iter()
-            .flat_map(|(code, count)| std::iter::repeat_n(*code, *count))
-            .collect();
-        expected.sort_unstable();
-        assert_eq!(codes, expected);
-    }
-}
-
-/// The road that every client walks.
-fn road() -> Value {
+/// The steps of the road.
+fn steps() -> Value {
     json!([
         ["tools"],
-        ["call", "billing_getInvoiceStatus", {"invoice_id":"inv-1001"}],
-        ["call", "billing_getInvoiceStatus", {"invoice_id":"inv-2001"}],
+        ["call", road::STATUS, {"invoice_id":"inv-1001"}],
+        ["call", road::STATUS, {"invoice_id":"inv-2001"}],
         ["call", "billing_exportInvoices", {}],
         ["ping"],
     ])
@@ -132,22 +80,15 @@ fn road() -> Value {
 /// Walks the road with a client, and holds what it tells against exact values.
 async fn walk(client: &mut Driver, way: &Way) {
     let tools = client.step("tools").await;
-    assert_eq!(tools, json!({"names":TOOLS}), "{way}");
+    assert_eq!(tools, json!({"names":road::TOOLS}), "{way}");
     let allowed = client.step("call").await;
     assert_eq!(allowed["error_of_tool"], false, "{way}: {allowed}");
-    assert_eq!(
-        allowed["structured"],
-        json!({"status":"open","due":"2026-12-15"}),
-        "{way}: {allowed}"
-    );
+    assert_eq!(allowed["structured"], road::answer(), "{way}: {allowed}");
     let as_text: Value = serde_json::from_str(allowed["text"].as_str().unwrap()).unwrap();
     assert_eq!(as_text, allowed["structured"], "{way}");
     let denied = client.step("call").await;
     assert_eq!(denied["error_of_tool"], true, "{way}: {denied}");
-    assert_eq!(
-        denied["text"], "not permitted: no rule allows this call",
-        "{way}: {denied}"
-    );
+    assert_eq!(denied["text"], road::DENIED, "{way}: {denied}");
     assert!(denied["structured"].is_null(), "{way}: {denied}");
     let unknown = client.step("call").await;
     assert_eq!(unknown["error"]["code"], -32602, "{way}: {unknown}");
@@ -170,7 +111,7 @@ async fn the_official_sdks_walk_the_road_over_http() {
     let gate = example.house.serve().await;
     let mut walked = 0;
     for way in ways() {
-        let Some(mut client) = way.drive(At::Http(&gate.url, &key), &road()) else {
+        let Some(mut client) = way.drive(At::Http(&gate.url, &key), &steps()) else {
             continue;
         };
         let session = way.connected(&mut client).await;
@@ -192,8 +133,7 @@ async fn the_official_sdks_walk_the_road_over_http() {
         }
         walked += 1;
     }
-    let refused = [("not-permitted", 2 * walked)];
-    example.assert_carried(walked as u64, &refused).await;
+    road::assert_carried(&example, walked, 2 * walked).await;
     let (code, log) = gate.close().await;
     assert_eq!(code, Some(0), "{log}");
 }
@@ -203,7 +143,7 @@ async fn the_official_sdks_walk_the_road_over_standard_input_and_output() {
     let example = Example::start().await;
     let mut walked = 0;
     for way in ways() {
-        let Some(mut client) = way.drive(At::Stdio(&example.house), &road()) else {
+        let Some(mut client) = way.drive(At::Stdio(&example.house), &steps()) else {
             continue;
         };
         way.connected(&mut client).await;
@@ -212,8 +152,7 @@ async fn the_official_sdks_walk_the_road_over_standard_input_and_output() {
         client.end().await;
         walked += 1;
     }
-    let refused = [("not-permitted", 2 * walked)];
-    example.assert_carried(walked as u64, &refused).await;
+    road::assert_carried(&example, walked, 2 * walked).await;
 }
 
 #[tokio::test]
