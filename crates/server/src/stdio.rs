@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use gateway::{Flow, Gateway, Running};
+use gateway::{Flow, Gateway, Running, RunningRequest};
 use identity::Principal;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -134,6 +134,8 @@ impl Pipe {
             let line = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Ok(()),
+                // Nobody reads any more, so nothing more is carried out.
+                () = self.out.closed() => return Ok(()),
                 line = next_line(&mut input, limits.body_bytes_max) => line.map_err(StdioFault::Read)?,
             };
             let line = match line {
@@ -171,22 +173,15 @@ impl Pipe {
 
     /// Serves one message. What is answered at once is answered in the order of the input; calls answer when they end.
     async fn one(&self, revision: Revision, inbound: Inbound) {
-        match inbound {
-            Inbound::Request(request) => match begin(&self.gateway, &self.principal, revision, *request) {
-                Work::Answered { body, .. } => self.say(body).await,
-                Work::Call(ask) => {
-                    let (pipe, place) = (self.clone(), self.place().await);
-                    self.tasks.spawn(async move {
-                        let _place = place;
-                        let answered = pipe.call(revision, ask).await;
-                        pipe.say(answered).await;
-                    });
-                }
-            },
-            Inbound::Notice(notice) => self.noted(&notice),
-            Inbound::Response => {}
-            Inbound::Refused { id, failure } => {
-                self.say(answer::error(revision, id.as_ref(), &failure)).await
+        match self.begin(revision, inbound) {
+            Begun::Said(answer) => self.say(answer).await,
+            Begun::Call(ask, running) => {
+                let (pipe, place) = (self.clone(), self.place().await);
+                self.tasks.spawn(async move {
+                    let _place = place;
+                    let answered = pipe.call(revision, ask, running).await;
+                    pipe.say(answered).await;
+                });
             }
         }
     }
@@ -194,11 +189,16 @@ impl Pipe {
     /// Serves a batch in a task of its own; its answers come together (BASE-09).
     async fn batch(&self, revision: Revision, messages: Vec<Inbound>) {
         let (pipe, place) = (self.clone(), self.place().await);
+        let begun: Vec<Begun> = messages
+            .into_iter()
+            .map(|message| self.begin(revision, message))
+            .collect();
         self.tasks.spawn(async move {
             let _place = place;
-            let work = messages
-                .into_iter()
-                .map(|message| pipe.element(revision, message));
+            let work = begun.into_iter().map(async |begun| match begun {
+                Begun::Said(answer) => answer,
+                Begun::Call(ask, running) => pipe.call(revision, ask, running).await,
+            });
             let answers: Vec<Bytes> = futures_util::future::join_all(work)
                 .await
                 .into_iter()
@@ -210,32 +210,37 @@ impl Pipe {
         });
     }
 
-    async fn element(&self, revision: Revision, message: Inbound) -> Option<Bytes> {
-        match message {
+    /// Takes a message in. Whatever a later line may refer to is known when this returns: a call can be cancelled, and
+    /// its id is in use, before the task that carries it out has run.
+    fn begin(&self, revision: Revision, inbound: Inbound) -> Begun {
+        match inbound {
             Inbound::Request(request) => match begin(&self.gateway, &self.principal, revision, *request) {
-                Work::Answered { body, .. } => body,
-                Work::Call(ask) => self.call(revision, ask).await,
+                Work::Answered { body, .. } => Begun::Said(body),
+                Work::Call(ask) => match self.running.start(&ask.id) {
+                    Some(running) => Begun::Call(ask, running),
+                    None => {
+                        let text = "a request with this id is still running".to_owned();
+                        let failure = Failure::InvalidRequest(text);
+                        Begun::Said(answer::error(revision, Some(&ask.id), &failure))
+                    }
+                },
             },
             Inbound::Notice(notice) => {
                 self.noted(&notice);
-                None
+                Begun::Said(None)
             }
-            Inbound::Response => None,
-            Inbound::Refused { id, failure } => answer::error(revision, id.as_ref(), &failure),
+            Inbound::Response => Begun::Said(None),
+            Inbound::Refused { id, failure } => Begun::Said(answer::error(revision, id.as_ref(), &failure)),
         }
     }
 
-    async fn call(&self, revision: Revision, ask: CallAsk) -> Option<Bytes> {
+    async fn call(&self, revision: Revision, ask: CallAsk, running: RunningRequest) -> Option<Bytes> {
         let CallAsk {
             id,
             progress,
             traceparent,
             asked,
         } = ask;
-        let Some(running) = self.running.start(&id) else {
-            let failure = Failure::InvalidRequest("a request with this id is still running".to_owned());
-            return answer::error(revision, Some(&id), &failure);
-        };
         let flow = Flow {
             transport: "stdio",
             received: Instant::now(),
@@ -277,6 +282,14 @@ impl Pipe {
             let _ = self.out.send(message).await;
         }
     }
+}
+
+/// A message that was taken in.
+enum Begun {
+    /// There is nothing more to do than to say this.
+    Said(Option<Bytes>),
+    /// A call, whose id is in use until it has ended.
+    Call(CallAsk, RunningRequest),
 }
 
 enum Read {
