@@ -281,8 +281,6 @@ async fn the_intent_of_a_change_is_on_disk_before_its_request_leaves_and_a_read_
         peer::missing("strace", "apt-get install strace");
         return;
     }
-    let service = Service::start(orders::usual).await;
-    let house = orders::house(&service.url());
     let traceable = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
         .output()
@@ -292,6 +290,26 @@ async fn the_intent_of_a_change_is_on_disk_before_its_request_leaves_and_a_read_
         peer::missing("the right to trace a process", "allow ptrace");
         return;
     }
+    for (ledger, waits) in [
+        ("", true),
+        // The same without the wait, which shows that the trace would show it.
+        (
+            "[ledger]\nwrite = \"process\"\ndanger_write_without_disk = true\n",
+            false,
+        ),
+    ] {
+        for call in trace(ledger).await {
+            let changes = !call.sent.starts_with("GET");
+            assert_eq!(call.flushes > 0, changes && waits, "{ledger}{call:?}");
+        }
+    }
+}
+
+/// Makes each call three times, one after another, on a gate that is traced.
+async fn trace(ledger: &str) -> Vec<Traced> {
+    let service = Service::start(orders::usual).await;
+    let house = orders::house(&service.url());
+    house.write("tollhouse.toml", format!("{}\n{ledger}", orders::CONFIG));
     let key = house.key("ada").await;
     let serve = house.command(["serve", "--listen", "127.0.0.1:0"]);
     let serve = serve.as_std();
@@ -314,22 +332,18 @@ async fn the_intent_of_a_change_is_on_disk_before_its_request_leaves_and_a_read_
     }
     let (code, log) = gate.close().await;
     assert_eq!(code, Some(0), "{log}");
-    let trace = async || std::fs::read_to_string(house.path("trace.txt")).unwrap();
-    let ended = async || {
-        trace()
-            .await
+    let written = || std::fs::read_to_string(house.path("trace.txt")).unwrap();
+    until("the trace ends", async || {
+        written()
             .lines()
             .any(|line| line.starts_with(&format!("{id} ")) && line.contains("+++ exited"))
-    };
-    until("the trace ends", ended).await;
-    let calls = traced(&trace().await, service.address.port());
+    })
+    .await;
+    let calls = traced(&written(), service.address.port());
     let sent: Vec<&str> = calls.iter().map(|call| call.sent.as_str()).collect();
     assert_eq!(
         sent,
         ["GET /orders/o-1", "POST /orders/o-1/notes", "DELETE /orders/o-1"].repeat(3)
     );
-    for call in calls {
-        let changes = !call.sent.starts_with("GET");
-        assert_eq!(call.flushes > 0, changes, "{call:?}");
-    }
+    calls
 }
