@@ -35,6 +35,8 @@ enum Chore {
     Deny,
     /// Install what the end-to-end tests need beside Rust
     Install,
+    /// Write docs/conformance.md from a run of the official conformance suite
+    Conformance,
     /// Compare each room's clippy.toml with the table of rooms, or write it
     Rooms {
         /// Write what differs.
