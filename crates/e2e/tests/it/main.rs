@@ -10,6 +10,8 @@
 )]
 
 mod audit;
+mod batches;
+mod bodies;
 mod calls;
 mod cancel;
 mod check;
@@ -17,12 +19,19 @@ mod cli;
 mod consent;
 mod demo;
 mod document;
+mod drain;
 mod egress;
+mod eras;
+mod headers;
 mod identity;
 mod init;
 mod keys;
 mod killed;
 mod ledger;
+mod limits;
+mod lines;
+mod lists;
+mod origins;
 mod owners;
 mod posts;
 mod progress;

@@ -88,7 +88,11 @@ async fn prog_01_without_a_token_nothing_is_reported() {
         // A second call with a token says when there would have been reports.
         desk.service.hold();
         let arrived = desk.service.count();
-        let silent = call(client, None);
+        let mut silent = call(client, None);
+        if client.revision == MODERN {
+            // LOG-03: nor is anything logged to a client, whatever it asks for.
+            silent["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
+        }
         let silent = client
             .send(Method::POST, &silent, &events_only, silent.to_string())
             .await;
