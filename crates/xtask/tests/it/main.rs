@@ -15,6 +15,7 @@ mod floors;
 mod headers;
 mod lockfiles;
 mod revisions;
+mod rules;
 mod sizes;
 mod words;
 
