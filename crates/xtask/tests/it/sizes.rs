@@ -15,7 +15,9 @@ fn no_source_file_is_longer_than_a_thousand_lines() {
         sources += 1;
         let lines = repository::read(&path).unwrap().lines().count();
         if lines > LINES_MAX {
-            faults.push(format!("{path} has {lines} lines; look for the second noun in it"));
+            faults.push(format!(
+                "{path} has {lines} lines; look for the second noun in it"
+            ));
         }
     }
     super::none(&faults);
