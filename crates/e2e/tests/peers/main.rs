@@ -12,6 +12,7 @@
 )]
 
 mod conformance;
+mod github;
 mod inspector;
 mod road;
 mod sdks;
