@@ -23,6 +23,7 @@ mod drain;
 mod egress;
 mod eras;
 mod headers;
+mod guide;
 mod identity;
 mod init;
 mod keys;
