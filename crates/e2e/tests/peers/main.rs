@@ -15,4 +15,5 @@ mod conformance;
 mod github;
 mod inspector;
 mod road;
+mod schemas;
 mod sdks;
