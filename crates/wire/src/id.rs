@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use model::JsonLimits;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -58,6 +59,22 @@ impl Id {
             Value::Array(_) => Err(IdFault::Kind("an array")),
             Value::Object(_) => Err(IdFault::Kind("an object")),
         }
+    }
+}
+
+impl Id {
+    /// Reads an id out of its JSON text.
+    ///
+    /// Not by the usual reader into a `Value`: it takes an object whose first key is one of `serde_json`'s own for what
+    /// stands in it as text, so that an object could pass for a number.
+    pub(crate) fn read(text: &str) -> Result<Self, IdFault> {
+        let limits = JsonLimits {
+            bytes_max: text.len(),
+            depth_max: 120,
+        };
+        let value = model::parse_foreign(text.as_bytes(), limits)
+            .map_err(|_| IdFault::Kind("no plain JSON value"))?;
+        Self::of(&value)
     }
 }
 
@@ -128,6 +145,20 @@ mod tests {
             assert_eq!(Id::of(&json!(number)), Err(IdFault::Integer(number)));
         }
         assert!(Id::of(&json!(u64::MAX)).is_err());
+    }
+
+    /// Found by the corpus of the fuzz target `json`, `raw-value-key`.
+    #[test]
+    fn an_object_with_a_key_of_the_json_library_is_an_object() {
+        for text in [
+            r#"{"$serde_json::private::RawValue":"1"}"#,
+            r#"{"$serde_json::private::Number":"1"}"#,
+        ] {
+            assert_eq!(Id::read(text), Err(IdFault::Kind("an object")), "{text}");
+        }
+        assert_eq!(Id::read("1"), Ok(Id::Integer(1)));
+        assert_eq!(Id::read(r#""\u0061""#), Ok(Id::Text("a".to_owned())));
+        assert!(Id::read(r#"{"a":1,"a":2}"#).is_err());
     }
 
     #[test]
