@@ -35,6 +35,14 @@ enum Chore {
     Deny,
     /// Install what the end-to-end tests need beside Rust
     Install,
+    /// Run the fuzz targets from their corpora, one after the other
+    Fuzz {
+        /// One target; without it, all.
+        target: Option<String>,
+        /// How long each runs, in seconds.
+        #[arg(default_value_t = xtask::fuzz::SECONDS)]
+        seconds: u32,
+    },
     /// Write docs/conformance.md from a run of the official conformance suite
     Conformance,
     /// Compare each room's clippy.toml with the table of rooms, or write it
@@ -73,6 +81,7 @@ impl Chore {
             Self::Deny => stage::deny(),
             Self::Install => xtask::install::install(),
             Self::Conformance => stage::conformance(),
+            Self::Fuzz { target, seconds } => xtask::fuzz::fuzz(target.as_deref(), seconds),
             Self::Rooms { write } => keep(&ROOMS.iter().map(Room::clippy_file).collect::<Vec<_>>(), write),
             Self::Docs { write } => keep(&xtask::documents::all()?, write),
         }
