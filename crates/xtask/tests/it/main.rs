@@ -17,6 +17,7 @@ mod lockfiles;
 mod revisions;
 mod rules;
 mod sizes;
+mod threats;
 mod words;
 
 /// Fails with every fault at once.
