@@ -123,6 +123,16 @@ async fn the_reference_of_commands_says_what_happens() {
 }
 
 #[tokio::test]
+async fn the_guide_to_rules_says_what_happens() {
+    let example = Example::start().await;
+    walk(
+        &example.house,
+        include_str!("../../../../docs/guides/policies.md"),
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn the_first_steps_can_be_walked() {
     let example = Example::start().await;
     // What the guide takes from the reader: a service with its document, a directory, a credential.
