@@ -21,8 +21,11 @@ use wire::sse::{Event, Reader, SseFault};
 use wire::stdio::Line;
 use wire::{Inbound, Revision};
 
+/// A target takes any bytes, and panics where something is not as it must be.
+pub type Target = fn(&[u8]);
+
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, fn(&[u8])); 8] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("jsonrpc", jsonrpc),
     ("sse", sse),
     ("json", json),
