@@ -13,6 +13,7 @@ mod audit;
 mod batches;
 mod bodies;
 mod calls;
+mod canary;
 mod cancel;
 mod check;
 mod cli;
