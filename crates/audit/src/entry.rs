@@ -271,7 +271,7 @@ impl Entry {
 /// The members of an entry.
 ///
 /// Not by the usual reader into a `Value`: it takes an object whose first key is one of `serde_json`'s own for something
-/// else, and names that a caller chose can stand in an entry.
+/// else, and names of arguments, which a document declares, stand in an entry.
 fn object(text: &str) -> Result<Object, String> {
     let limits = JsonLimits {
         bytes_max: text.len(),
@@ -395,7 +395,7 @@ mod tests {
 
     /// Found by the corpus of the fuzz target `json`, `raw-value-key`.
     #[test]
-    fn a_name_that_a_caller_chose_cannot_make_an_entry_unreadable() {
+    fn a_name_that_a_document_declares_cannot_make_an_entry_unreadable() {
         let chain = Uuid::from_u128(7);
         for key in [
             "$serde_json::private::RawValue",
