@@ -4,6 +4,7 @@
 //! (STDIO-09). Nothing but messages is written to the output; logs go elsewhere (STDIO-02).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use gateway::{Flow, Gateway, Running, RunningRequest};
@@ -61,7 +62,9 @@ pub async fn stdio(
         tasks: tasks.clone(),
         places: Arc::new(Semaphore::new(places)),
     };
-    let read = pipe.read(input, &shutdown).await;
+    let late = CancellationToken::new();
+    let clock = tokio::spawn(ring(shutdown.clone(), late.clone(), limits.drain_timeout));
+    let read = pipe.read(input, &shutdown, &late).await;
     if shutdown.is_cancelled() {
         gateway.drain();
     }
@@ -72,15 +75,35 @@ pub async fn stdio(
         .is_err()
     {
         pipe.running.cancel_all();
-        tasks.wait().await;
+        tokio::select! {
+            biased;
+            () = tasks.wait() => {}
+            () = ring_out(&late, limits.ledger_timeout) => {}
+        }
     }
     drop(pipe);
     // Every sender is gone, so the writer ends when it has written what waits.
-    match writer.await {
-        Ok(Ok(())) => read,
-        Ok(Err(error)) => Err(StdioFault::Write(error)),
-        Err(error) => Err(StdioFault::Write(std::io::Error::other(error))),
-    }
+    let written = tokio::select! {
+        biased;
+        written = writer => written.unwrap_or_else(|error| Err(std::io::Error::other(error))),
+        () = ring_out(&late, limits.ledger_timeout) => Err(std::io::ErrorKind::TimedOut.into()),
+    };
+    clock.abort();
+    written.map_err(StdioFault::Write).and(read)
+}
+
+/// Rings `time` after `shutdown`. A client that does not read is waited for until then: without a signal it may take
+/// as long as it likes.
+async fn ring(shutdown: CancellationToken, late: CancellationToken, time: Duration) {
+    shutdown.cancelled().await;
+    tokio::time::sleep(time).await;
+    late.cancel();
+}
+
+/// Comes to pass when it has rung, and calls that were cut off have had their time to be written down.
+async fn ring_out(late: &CancellationToken, time: Duration) {
+    late.cancelled().await;
+    tokio::time::sleep(time).await;
 }
 
 /// Writes messages in the order in which they come, each on its line (STDIO-01).
@@ -126,6 +149,7 @@ impl Pipe {
         &self,
         input: impl AsyncRead + Unpin,
         shutdown: &CancellationToken,
+        late: &CancellationToken,
     ) -> Result<(), StdioFault> {
         let limits = self.gateway.limits();
         let mut input = BufReader::with_capacity(64 << 10, input);
@@ -149,8 +173,12 @@ impl Pipe {
                         limit = limits.body_bytes_max,
                         "a line was longer than `body_bytes_max`"
                     );
-                    self.say(answer::error(revision, None, &Failure::InvalidRequest(text)))
-                        .await;
+                    let said = answer::error(revision, None, &Failure::InvalidRequest(text));
+                    tokio::select! {
+                        biased;
+                        () = self.say(said) => {}
+                        () = late.cancelled() => return Ok(()),
+                    }
                     continue;
                 }
             };
@@ -158,16 +186,26 @@ impl Pipe {
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            match sort(&line, session, limits) {
-                Line::Opening { id, opening } => {
-                    session = Some(opening.revision);
-                    let said = answer::Said::Opened;
-                    self.say(Some(self.gateway.server().result(opening.revision, &id, &said)))
-                        .await;
-                }
-                Line::One { revision, inbound } => self.one(revision, inbound).await,
-                Line::Batch { revision, messages } => self.batch(revision, messages).await,
+            tokio::select! {
+                biased;
+                () = self.take(&line, &mut session) => {}
+                // It waits for a client that does not read.
+                () = late.cancelled() => return Ok(()),
             }
+        }
+    }
+
+    /// Serves one line.
+    async fn take(&self, line: &[u8], session: &mut Option<Revision>) {
+        match sort(line, *session, self.gateway.limits()) {
+            Line::Opening { id, opening } => {
+                *session = Some(opening.revision);
+                let said = answer::Said::Opened;
+                self.say(Some(self.gateway.server().result(opening.revision, &id, &said)))
+                    .await;
+            }
+            Line::One { revision, inbound } => self.one(revision, inbound).await,
+            Line::Batch { revision, messages } => self.batch(revision, messages).await,
         }
     }
 
