@@ -667,6 +667,31 @@ async fn a_call_that_does_not_end_in_time_is_cut_off_and_its_outcome_is_unknown(
 }
 
 #[tokio::test]
+async fn a_client_that_does_not_read_does_not_keep_the_gate_from_closing() {
+    let (desk, mut pipe) = Plan::new()
+        .limit("drain_timeout", "\"200ms\"")
+        .limit("ledger_timeout", "\"500ms\"")
+        .stdio()
+        .await;
+    let list = speaker(MODERN).request(1, "tools/list", json!({}));
+    assert_answer(MODERN, "tools/list", &pipe.ask(&list).await);
+    let mut input = pipe.input.take().unwrap();
+    let mut writing = tokio::spawn(async move {
+        // It ends with the gate.
+        while input.write_all(format!("{list}\n").as_bytes()).await.is_ok() {}
+    });
+    let held_back = tokio::time::timeout(Duration::from_millis(500), &mut writing).await;
+    assert!(held_back.is_err(), "it goes on for ever");
+    pipe.interrupt();
+    let (code, log) = pipe.ended().await;
+    // Answers were lost, which is said; unless the machine was too slow to get that far.
+    assert!(matches!(code, Some(69 | 0)), "{code:?} {log}");
+    writing.await.unwrap();
+    assert_eq!(desk.house.ledger().await.of_kind("stop").len(), 1);
+    verify(&desk).await;
+}
+
+#[tokio::test]
 async fn a_client_that_no_longer_reads_gets_nothing_carried_out() {
     let desk = Plan::new().set_up().await;
     let mut child = desk

@@ -1,7 +1,7 @@
 //! POSTs through the HTTP port of the built binary: the order of the checks, verbs, media types, what is not a request, and
 //! connections. Every message that comes back is held against its revision's schema.
 
-use e2e::client::{Change, Http, LEGACY, MODERN, Mcp, verdict};
+use e2e::client::{Change, Http, LEGACY, MODERN, Mcp, opening, verdict};
 use e2e::desk::{Desk, Plan, list, look};
 use e2e::house::close;
 use e2e::schema::{assert_answer, assert_message};
@@ -195,7 +195,10 @@ async fn hl_02_hl_04_hm_08_an_answer_comes_in_a_form_that_the_client_takes() {
     let ada = desk.modern(&gate, "ada");
     let old = desk.legacy(&gate, "ada", "2025-06-18").await;
     for client in [&ada, &old] {
-        for message in [list(client), look(client, 1)] {
+        // What is wrong with a request, but told with 200, comes in the same form.
+        let wrong = client.request(1, "tools/list", json!({"cursor":"x"}));
+        let odd = client.request(1, "tools/list", json!({"cursor":7}));
+        for message in [list(client), look(client, 1), wrong, odd] {
             let method = message["method"].as_str().unwrap();
             for (accept, media) in [
                 (Some("application/json, text/event-stream"), "application/json"),
@@ -241,6 +244,22 @@ async fn hl_02_hl_04_hm_08_an_answer_comes_in_a_form_that_the_client_takes() {
         }
         let utf8 = [("content-type", Some("application/json; charset=utf-8"))];
         assert_eq!(client.post_with(&list(client), &utf8).await.status, 200);
+    }
+    // So does the answer to the handshake.
+    for revision in LEGACY {
+        let client = Mcp {
+            session: None,
+            revision: revision.to_owned(),
+            ..ada.clone()
+        };
+        for media in ["application/json", "text/event-stream"] {
+            let answer = client
+                .post_with(&opening(revision), &[("accept", Some(media))])
+                .await;
+            assert_eq!(answer.header("content-type"), Some(media), "{revision}");
+            assert_answer(revision, "initialize", &answer.json());
+            assert!(answer.header("mcp-session-id").is_some(), "{revision}");
+        }
     }
     close(gate).await;
 }
