@@ -40,6 +40,17 @@ const NEEDS: &[Need] = &[
         there: postgres,
         package: "postgresql",
     },
+    Need {
+        what: "strace",
+        there: || in_path("strace").is_some(),
+        package: "strace",
+    },
+    // Smaller images have it in their shell only.
+    Need {
+        what: "kill",
+        there: || in_path("kill").is_some(),
+        package: "procps",
+    },
 ];
 
 /// Programs that other people wrote, in a folder under `.peers/`.
@@ -107,7 +118,7 @@ fn machine() -> Result<()> {
     let missing = || NEEDS.iter().filter(|need| !(need.there)()).collect::<Vec<_>>();
     let needs = missing();
     if needs.is_empty() {
-        println!("git, npm, Python and PostgreSQL are there");
+        println!("what the machine has to have is there");
         return Ok(());
     }
     let whats = named(&needs);
