@@ -11,6 +11,7 @@ use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool, SqliteConnection, SqlitePool};
+use tokio::time::Instant;
 
 use crate::{StoreFault, StoreUrl};
 
@@ -37,6 +38,9 @@ pub struct StoreOptions {
     /// on top (16 MiB, more while a long read holds it). PostgreSQL has its own means; it ignores this.
     pub bytes_max: Option<u64>,
 }
+
+/// How long a first connection that was refused waits before it is tried again.
+const FIRST_RETRY: Duration = Duration::from_millis(10);
 
 impl Default for StoreOptions {
     fn default() -> Self {
@@ -138,6 +142,7 @@ impl Store {
             .foreign_keys(true)
             .disable_statement_logging();
         let bytes_max = options.bytes_max;
+        let first = first_connection(&connect, options.busy_timeout).await?;
         let pool = SqlitePoolOptions::new()
             .max_connections(options.connections_max.max(1))
             // One connection stays: a database in memory lives as long as somebody has it open.
@@ -148,6 +153,7 @@ impl Store {
             .after_connect(move |connection, _| Box::pin(limit_size(connection, bytes_max)))
             .connect_with(connect.clone())
             .await?;
+        drop(first);
         migrate_sqlite(&pool).await?;
         Ok(Self {
             inner: Arc::new(Inner {
@@ -283,6 +289,25 @@ pub(crate) fn postgres_options(url: &StoreUrl, application: &str) -> Result<PgCo
         (false, true) => options.ssl_mode(PgSslMode::Prefer),
         (false, false) => options.ssl_mode(PgSslMode::VerifyFull),
     })
+}
+
+/// Makes the first connection, before there is a pool whose connections could meet.
+///
+/// A new file is switched to write-ahead logging here. Two that do so at once each wait for the other's lock; SQLite sees
+/// that and tells one of them that the file is locked, without the wait that `busy_timeout` asks for. That one tries again.
+async fn first_connection(
+    connect: &SqliteConnectOptions,
+    busy_timeout: Duration,
+) -> Result<SqliteConnection, StoreFault> {
+    let deadline = Instant::now() + busy_timeout;
+    loop {
+        match connect.connect().await.map_err(StoreFault::from) {
+            Err(StoreFault::Locked(_)) if Instant::now() < deadline => {
+                tokio::time::sleep(FIRST_RETRY).await;
+            }
+            connected => return connected,
+        }
+    }
 }
 
 /// Sets the size at which SQLite says that the database is full. It is a property of the connection, not of the file.

@@ -22,6 +22,22 @@ async fn many_processes_may_open_a_new_store_at_once() {
 }
 
 #[tokio::test]
+async fn a_new_file_is_opened_by_many_at_once_again_and_again() {
+    // Each file is new, so that each opening may be the one that switches it to write-ahead logging.
+    for _ in 0..40 {
+        let engine = Engine::sqlite();
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..4 {
+            let url = engine.url.clone();
+            tasks.spawn(async move { Store::open(&url, StoreOptions::default()).await.map(|_| ()) });
+        }
+        for opened in tasks.join_all().await {
+            assert_eq!(opened, Ok(()));
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_was_kept_is_there_when_it_is_opened_again() {
     for engine in Engine::shared().await {
         let store = engine.open().await;
