@@ -111,9 +111,9 @@ codes! {
         ParameterDuplicate = "parameter.duplicate";
         /// A way of serialising that is not offered.
         ParameterStyle = "parameter.style-unsupported";
-        /// A parameter that is described by a media type.
+        /// A parameter that is described by a media type that is not offered there.
         ParameterContent = "parameter.content-unsupported";
-        /// A parameter whose value is, or holds, an object.
+        /// A parameter whose value holds a list or an object where its style defines none.
         ParameterObject = "parameter.object-unsupported";
         /// A place that is not offered.
         ParameterLocation = "parameter.location-unsupported";
@@ -123,8 +123,10 @@ codes! {
         ParameterCookie = "parameter.cookie-unsupported";
         /// The request body is not what OpenAPI says.
         BodyMalformed = "body.malformed";
-        /// No media type of the body is JSON.
+        /// No media type of the body can be sent.
         BodyMediaType = "body.media-type-unsupported";
+        /// A required field of a form that cannot be written.
+        BodyField = "body.field-unsupported";
         /// A required body on a method that has none.
         BodyMethod = "body.method-unsupported";
         /// The operator injects an argument that the operation does not have.
@@ -179,12 +181,24 @@ codes! {
         ParameterUnused = "parameter.unused";
         /// A path parameter that is not marked as required.
         ParameterRequired = "parameter.required-assumed";
+        /// An optional parameter was left out: its serialisation is not defined.
+        ParameterLeftOut = "parameter.left-out";
+        /// Reserved characters of a parameter are sent encoded, although the document lets them stand.
+        ParameterReservedEncoded = "parameter.reserved-encoded";
         /// A parameter that does not say its type.
         ParameterUntyped = "parameter.untyped";
         /// The argument has another name than the parameter or field.
         ArgumentRenamed = "argument.renamed";
         /// One of several media types was chosen.
         BodyMediaTypeChosen = "body.media-type-chosen";
+        /// A field of a form was left out: its serialisation is not defined.
+        BodyFieldLeftOut = "body.field-left-out";
+        /// A field of a form is sent as JSON text, which is the standard's default for objects.
+        BodyFieldJson = "body.field-json";
+        /// The body holds a file.
+        BodyFile = "body.file";
+        /// The body is sent as the caller gives it: text, or bytes.
+        BodyRaw = "body.raw";
         /// The body of a method that has none was left out.
         BodyIgnored = "body.ignored";
         /// A body that may be missing, but has required fields.

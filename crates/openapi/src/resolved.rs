@@ -60,7 +60,7 @@ pub(crate) fn digest(
     }
     let schemes: BTreeMap<&str, String> = schemes.iter().map(|(name, scheme)| (*name, of(scheme))).collect();
     let resolved = json!({
-        "version": match document.family() { Family::V30 => "3.0", Family::V31 => "3.1" },
+        "version": match document.family() { Family::V30 => "3.0", Family::V31 => "3.1", Family::V32 => "3.2" },
         "method": reference.method(),
         "path": reference.path(),
         "operation": of(operation.value),

@@ -533,6 +533,7 @@ pub(crate) fn is_known_dialect(dialect: &str) -> bool {
     let dialect = dialect.trim_end_matches('#');
     dialect == "https://json-schema.org/draft/2020-12/schema"
         || dialect.starts_with("https://spec.openapis.org/oas/3.1/dialect/")
+        || dialect.starts_with("https://spec.openapis.org/oas/3.2/dialect/")
 }
 
 /// Compiles a schema as the gateway does: 2020-12, nothing is fetched, patterns run in linear time, so no look-around and

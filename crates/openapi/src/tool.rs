@@ -7,17 +7,19 @@ mod draft;
 mod schemas;
 mod words;
 
+use std::collections::BTreeSet;
+
 use model::{Digest, Value};
 
-use draft::{Draft, inject, name_all};
+use draft::{Draft, inject, name_all, without_cookies};
 use schemas::{SchemaSite, input_schema, output_schema};
 use words::words;
 
 use crate::blocker::{Blocker, BlockerCause, Findings, Note, NoteKind};
-use crate::body;
+use crate::body::{self, BodySite};
 use crate::document::Document;
 use crate::operation::{Method, OperationKey, OperationRef, path_items};
-use crate::parameter::{self, Parameter, Parameters, Place};
+use crate::parameter::{self, Parameter, Parameters, Place, Wire};
 use crate::plan::{ArgumentPlace, BodyPlan, RequestPlan};
 use crate::pointer::Pointer;
 use crate::projection::Projection;
@@ -26,6 +28,7 @@ use crate::resolved;
 use crate::response;
 use crate::schema::is_known_dialect;
 use crate::security;
+use crate::serial::Nesting;
 use crate::shape::Work;
 use crate::template::Template;
 use crate::text::excerpt;
@@ -41,6 +44,11 @@ pub struct ToolOptions {
     pub inject: Vec<String>,
     /// The fields that are kept of an answer; the output schema is then theirs.
     pub returns: Option<Projection>,
+    /// Whether reserved characters of parameters that say `allowReserved` are sent as they are, as far as they cannot
+    /// change what the query says; else they are encoded.
+    pub allow_reserved: bool,
+    /// How the API nests values in `deepObject`.
+    pub nesting: Nesting,
     /// The largest schema, in bytes of JSON, of the input and of the output.
     pub schema_bytes_max: usize,
 }
@@ -52,6 +60,8 @@ impl Default for ToolOptions {
             description: None,
             inject: Vec::new(),
             returns: None,
+            allow_reserved: false,
+            nesting: Nesting::Refuse,
             schema_bytes_max: 64 << 10,
         }
     }
@@ -133,21 +143,31 @@ fn make(
     let mut lists: Vec<Located<'_>> = operation.get("parameters").into_iter().collect();
     lists.extend(inherited.iter().cloned());
     let credentials = security::credentials(resolver);
-    let parameters = parameter::read(resolver, &mut work, &lists, &credentials, findings);
+    let wire = Wire {
+        allow_reserved: options.allow_reserved,
+        nesting: options.nesting,
+    };
+    let parameters = parameter::read(resolver, &mut work, &lists, (&credentials, wire), findings);
+    let query_names: BTreeSet<String> = parameters
+        .in_query
+        .iter()
+        .map(|name| (*name).to_owned())
+        .collect();
     let parameters = in_template(parameters, template.as_ref(), &reference.path_item, findings);
-    let body = body::read(
+    let site = BodySite {
         resolver,
-        document.family(),
-        &mut work,
-        &operation,
-        method,
+        family: document.family(),
+        wire,
+        work: &mut work,
         findings,
-    );
+    };
+    let body = body::read(site, &operation, method);
 
     let mut drafts: Vec<Draft<'_>> = parameters.into_iter().map(Draft::of_parameter).collect();
     let body = body.map(|body| Draft::of_body(body, &mut drafts));
     name_all(&mut drafts, &operation.pointer, findings)?;
     inject(&mut drafts, &options.inject, &operation.pointer, findings);
+    without_cookies(&mut drafts, findings);
     let body_is_sent = body.as_ref().is_some_and(|body| body.required)
         || drafts
             .iter()
@@ -176,12 +196,17 @@ fn make(
     let (title, description) = words(reference, &operation, options, findings);
     let body = match body {
         None => BodyPlan::None,
-        Some(body) if body.is_whole => BodyPlan::Whole {
-            content_type: body.content_type,
-        },
-        Some(body) => BodyPlan::Fields {
-            content_type: body.content_type,
-            always: body_is_sent,
+        Some(body) => match body.whole {
+            Some(fields) => BodyPlan::Whole {
+                content_type: body.content_type,
+                kind: body.kind,
+                fields,
+            },
+            None => BodyPlan::Fields {
+                content_type: body.content_type,
+                kind: body.kind,
+                always: body_is_sent,
+            },
         },
     };
     Some(Generated {
@@ -201,6 +226,7 @@ fn make(
             template: template?,
             arguments: drafts.into_iter().map(Draft::into_argument).collect(),
             accept: success.accept,
+            query_names,
             body,
         },
         notes: Vec::new(),
@@ -230,6 +256,17 @@ fn located<'d>(
 }
 
 fn template(reference: &OperationRef, method: Method, findings: &mut Findings) -> Option<Template> {
+    if method == Method::Additional {
+        findings.block(Blocker::new(
+            BlockerCause::OperationMethod,
+            &reference.place,
+            format!(
+                "nothing is known of what the method `{}` does",
+                excerpt(reference.method())
+            ),
+            "offer another operation",
+        ));
+    }
     if method == Method::Trace {
         findings.block(Blocker::new(
             BlockerCause::OperationMethod,

@@ -160,7 +160,7 @@ impl<'d> Converter<'d, '_> {
             let Some(Value::Bool(is_exclusive)) = object.get(exclusive) else {
                 continue;
             };
-            if self.family == Family::V31 {
+            if self.family != Family::V30 {
                 let before = at.push(exclusive);
                 self.note(
                     NoteKind::SchemaDialectMismatch,
@@ -288,7 +288,7 @@ impl<'d> Converter<'d, '_> {
 
     /// `nullable: true` of version 3.0. It has an effect only where a type, or a composition, forbids null.
     pub(super) fn nullable(&mut self, at: &mut Pointer, mut out: Object) -> Value {
-        if self.family == Family::V31 {
+        if self.family != Family::V30 {
             self.note(
                 NoteKind::SchemaDialectMismatch,
                 at,

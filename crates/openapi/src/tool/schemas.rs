@@ -46,10 +46,11 @@ pub(super) fn input_schema<'d>(
     let mut properties = Object::new();
     let mut required = Vec::new();
     for draft in drafts.iter().filter(|draft| !draft.injected) {
-        let schema = draft
-            .schema
-            .as_ref()
-            .map_or_else(|| json!({}), |schema| converter.convert(schema));
+        let schema = match (&draft.fixed, &draft.schema) {
+            (Some(fixed), _) => fixed.clone(),
+            (None, Some(schema)) => converter.convert(schema),
+            (None, None) => json!({}),
+        };
         properties.insert(draft.name.clone(), described(schema, draft));
         if draft.required && (draft.place != ArgumentPlace::Field || body_is_sent) {
             required.push(Value::from(draft.name.as_str()));

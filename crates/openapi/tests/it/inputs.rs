@@ -774,7 +774,7 @@ paths:
   /patch: {patch: {requestBody: {content: {application/merge-patch+json: {schema: {type: object, properties: {phone: {type: string, nullable: true}}}}}}}}
   /any: {post: {requestBody: {content: {'*/*': {schema: {type: object, properties: {a: {type: string}}}}}}}}
   /bare: {post: {requestBody: {content: {application/json: {}}}}}
-  /form: {post: {requestBody: {content: {application/x-www-form-urlencoded: {schema: {type: object}}, multipart/form-data: {}}}}}
+  /mixed: {post: {requestBody: {content: {multipart/mixed: {}, image/*: {}, 'application/json; charset=latin1': {}}}}}
   /none: {post: {requestBody: {description: no content}}}
   /get: {get: {requestBody: {content: {application/json: {schema: {type: object}}}}}}
   /must: {get: {requestBody: {required: true, content: {application/json: {schema: {type: object}}}}}}
@@ -800,12 +800,9 @@ paths:
         tool(&document, "POST /bare").input_schema["properties"],
         json!({"body": {}})
     );
-    let form = &blockers(&document, "POST /form")[0];
-    assert_eq!(form.cause, BlockerCause::BodyMediaType);
-    assert!(
-        form.text.contains("`application/x-www-form-urlencoded`"),
-        "{form}"
-    );
+    let mixed = &blockers(&document, "POST /mixed")[0];
+    assert_eq!(mixed.cause, BlockerCause::BodyMediaType);
+    assert!(mixed.text.contains("`multipart/mixed`"), "{mixed}");
     assert_eq!(causes(&document, "POST /none").0, [BlockerCause::BodyMalformed]);
     let get = tool(&document, "GET /get");
     assert!(note_kinds(&get).contains(&NoteKind::BodyIgnored) && get.argument_names.is_empty());
