@@ -175,6 +175,10 @@ codes! {
         SchemaPatternDropped = "schema.pattern-dropped";
         /// Members that stand beside a reference were left out, as version 3.0 says.
         SchemaSiblingsIgnored = "schema.siblings-ignored";
+        /// Optional fields of a large input were left out.
+        SchemaFolded = "schema.folded";
+        /// The path has a fragment, which is not sent.
+        PathFragment = "path.fragment";
         /// The parameter is left to the gateway or to the operator's credential.
         ParameterIgnored = "parameter.ignored";
         /// A path parameter that the template does not use.
@@ -203,6 +207,8 @@ codes! {
         BodyIgnored = "body.ignored";
         /// A body that may be missing, but has required fields.
         BodyOptional = "body.optional-with-required-fields";
+        /// The output schema does not describe the whole depth of the answer.
+        OutputFolded = "output.folded";
         /// The tool has no output schema.
         OutputLeftOut = "output.left-out";
         /// More notes than are kept.
@@ -248,6 +254,21 @@ impl Findings {
         if self.notes.len() < NOTES_MAX && !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+
+    /// Takes over everything that was found elsewhere.
+    pub(crate) fn take(&mut self, other: Self) {
+        for blocker in other.blockers {
+            self.block(blocker);
+        }
+        for note in other.notes {
+            self.keep(note);
+        }
+    }
+
+    /// Whether there are blockers, all of one cause.
+    pub(crate) fn is_only(&self, cause: BlockerCause) -> bool {
+        self.is_blocked() && self.blockers.iter().all(|blocker| blocker.cause == cause)
     }
 
     pub(crate) fn is_blocked(&self) -> bool {

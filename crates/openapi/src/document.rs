@@ -4,6 +4,7 @@
 //! gets wrong must not take the others with it. Read next: `operation` for what is there, `tool` for what it becomes.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{Digest, Limits, Value};
 
@@ -11,6 +12,7 @@ use crate::blocker::Blocker;
 use crate::operation::{self, FindFault, OperationRef};
 use crate::overlay::{self, OverlayAction, OverlayFault};
 use crate::reference::Resolver;
+use crate::resolved::Closures;
 use crate::security::Security;
 use crate::server::Server;
 use crate::split::{self, NoSources, Sources};
@@ -210,6 +212,7 @@ pub struct Document {
     files: Vec<String>,
     /// The rewritings that made the tree, in the order in which they were done.
     traces: Vec<Trace>,
+    closures: Mutex<Closures>,
 }
 
 impl Document {
@@ -275,6 +278,7 @@ impl Document {
             overlaid,
             files: bundle.files.into_keys().collect(),
             traces,
+            closures: Mutex::default(),
             root,
         };
         let mut unreadable = std::mem::take(&mut document.unreadable);
@@ -396,6 +400,11 @@ impl Document {
 
     pub(crate) const fn resolver(&self) -> Resolver<'_> {
         Resolver::new(&self.root)
+    }
+
+    pub(crate) fn closures(&self) -> MutexGuard<'_, Closures> {
+        // What was noted before a panic elsewhere is still true.
+        self.closures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) const fn family(&self) -> Family {

@@ -466,12 +466,13 @@ fn fits(
     }
     match undefined_inside(resolver, work, schema.value, shape, serial) {
         None => true,
-        // `expand` of one public API stands on every operation, and every call is right without it.
-        Some(what @ LIST) if !required => {
+        // Every call is right without it, so it costs the parameter and not the operation. Not so a `deepObject` that
+        // nests: there the API has a way of its own, and whoever knows it can say so.
+        Some(what) if !required && !(serial.style == Style::Deep && what == NESTED) => {
             findings.note(
                 NoteKind::ParameterLeftOut,
                 &schema.pointer,
-                format!("`{shown}` was left out: it holds {what}, which its style does not define"),
+                format!("`{shown}` was left out: it can hold {what}, which its style does not define"),
             );
             false
         }
@@ -483,7 +484,7 @@ fn fits(
     }
 }
 
-const LIST: &str = "a list";
+const NESTED: &str = "an object of lists or objects";
 
 /// What a schema lets through that a style has no form for.
 pub(crate) fn undefined_inside(
@@ -501,14 +502,14 @@ pub(crate) fn undefined_inside(
         |inner: Option<Shape>| inner.is_some_and(|inner| inner != Shape::ANY && inner.meets(compound));
     if shape.meets(Shape::ARRAY) {
         if serial.style == Style::Deep {
-            return Some(LIST);
+            return Some("a list");
         }
         if holds(shape::of_items(resolver, work, schema)) {
             return Some("a list of lists or objects");
         }
     }
     if shape.meets(Shape::OBJECT) && holds(shape::of_members(resolver, work, schema)) {
-        return Some("an object of lists or objects");
+        return Some(NESTED);
     }
     None
 }

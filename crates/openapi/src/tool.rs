@@ -44,13 +44,19 @@ pub struct ToolOptions {
     pub inject: Vec<String>,
     /// The fields that are kept of an answer; the output schema is then theirs.
     pub returns: Option<Projection>,
+    /// Whether the schemas are compiled once as the gateway does, for a last look. A survey of a whole document may
+    /// leave it out, which is most of its work; what is offered must not.
+    pub compile: bool,
     /// Whether reserved characters of parameters that say `allowReserved` are sent as they are, as far as they cannot
     /// change what the query says; else they are encoded.
     pub allow_reserved: bool,
     /// How the API nests values in `deepObject`.
     pub nesting: Nesting,
-    /// The largest schema, in bytes of JSON, of the input and of the output.
+    /// The largest schema, in bytes of JSON, of the input and of the output. Optional parts of an input that does not
+    /// fit are left out, with a note.
     pub schema_bytes_max: usize,
+    /// Where an output schema is no longer followed deeper, in bytes of JSON, about.
+    pub output_bytes_max: usize,
 }
 
 impl Default for ToolOptions {
@@ -60,9 +66,11 @@ impl Default for ToolOptions {
             description: None,
             inject: Vec::new(),
             returns: None,
+            compile: true,
             allow_reserved: false,
             nesting: Nesting::Refuse,
             schema_bytes_max: 64 << 10,
+            output_bytes_max: 16 << 10,
         }
     }
 }
@@ -180,8 +188,10 @@ fn make(
         document,
         operation: &operation,
         bytes_max: options.schema_bytes_max,
+        output_bytes_max: options.output_bytes_max,
+        compile: options.compile,
     };
-    let input_schema = input_schema(&schema_site, &drafts, body_is_sent, &mut work, findings)?;
+    let input_schema = input_schema(&schema_site, &mut drafts, body_is_sent, findings)?;
     let success = response::read(resolver, document.family(), &operation);
     let output_schema = output_schema(&schema_site, &success, options.returns.as_ref(), findings);
     let operation_digest = resolved::digest(document, reference, &operation, &inherited);
@@ -275,7 +285,16 @@ fn template(reference: &OperationRef, method: Method, findings: &mut Findings) -
             "offer another operation",
         ));
     }
-    match Template::parse(reference.path()) {
+    // A fragment is never sent; some documents tell operations of one path apart by it.
+    let (path, fragment) = reference.path().split_once('#').unwrap_or((reference.path(), ""));
+    if !fragment.is_empty() {
+        findings.note(
+            NoteKind::PathFragment,
+            &reference.path_item,
+            format!("`#{}` of the path is not sent", excerpt(fragment)),
+        );
+    }
+    match Template::parse(path) {
         Ok(template) => Some(template),
         Err(fault) => {
             findings.block(Blocker::new(

@@ -30,7 +30,17 @@ impl<'d> Converter<'d, '_> {
     pub(super) fn types(&mut self, at: &Pointer, out: &mut Object, value: &'d Value) {
         let names: Option<Vec<&str>> = match value {
             Value::String(name) => Some(vec![name]),
-            Value::Array(names) if !names.is_empty() => names.iter().map(Value::as_str).collect(),
+            Value::Array(names) if !names.is_empty() => names
+                .iter()
+                // YAML reads an unquoted `null` as nothing, where the name of the type was meant.
+                .map(|name| {
+                    if name.is_null() {
+                        Some("null")
+                    } else {
+                        name.as_str()
+                    }
+                })
+                .collect(),
             _ => None,
         };
         let Some(mut names) = names.filter(|names| names.iter().all(|name| TYPES.contains(name))) else {

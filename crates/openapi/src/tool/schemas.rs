@@ -25,21 +25,62 @@ pub(super) struct SchemaSite<'d, 's> {
     pub(super) document: &'d Document,
     pub(super) operation: &'s Located<'d>,
     pub(super) bytes_max: usize,
+    pub(super) output_bytes_max: usize,
+    pub(super) compile: bool,
 }
 
+/// How often an input is made anew with less of it. Each time, half as much is taken before fields are left out.
+const TRIES_MAX: u32 = 5;
+
+/// The input schema. Where it is too large, optional fields are left out of it, farthest first, and of `drafts`.
 pub(super) fn input_schema<'d>(
     site: &SchemaSite<'d, '_>,
-    drafts: &[Draft<'d>],
+    drafts: &mut Vec<Draft<'d>>,
     body_is_sent: bool,
-    work: &mut Work,
     findings: &mut Findings,
 ) -> Option<Value> {
+    let mut soft = site.bytes_max;
+    for turn in 0..TRIES_MAX {
+        let is_last = turn + 1 == TRIES_MAX;
+        let mut own = Findings::default();
+        let (root, folded) = assembled(site, drafts, (body_is_sent, soft), &mut Work::new(), &mut own);
+        soft /= 2;
+        let is_large = own.is_only(BlockerCause::SchemaOverBudget)
+            || !own.is_blocked() && root.to_string().len() > site.bytes_max;
+        if is_large && !is_last {
+            continue;
+        }
+        if folded > 0 {
+            own.note(
+                NoteKind::SchemaFolded,
+                &site.operation.pointer,
+                "optional fields were left out, because the schema would be too large with them",
+            );
+        }
+        findings.take(own);
+        let is_offered = |draft: &Draft<'_>| {
+            draft.injected || root.get("properties").and_then(|p| p.get(&draft.name)).is_some()
+        };
+        drafts.retain(is_offered);
+        return sound(root, site, findings);
+    }
+    None
+}
+
+fn assembled<'d>(
+    site: &SchemaSite<'d, '_>,
+    drafts: &[Draft<'d>],
+    (body_is_sent, soft): (bool, usize),
+    work: &mut Work,
+    findings: &mut Findings,
+) -> (Value, usize) {
     let mut converter = Converter::new(
         site.document.resolver(),
         site.document.family(),
         Direction::Input,
         &site.operation.pointer,
-        site.bytes_max,
+        // An estimate that is too high must not refuse what fits; `sound` measures.
+        site.bytes_max.saturating_mul(2),
         work,
         findings,
     );
@@ -56,7 +97,6 @@ pub(super) fn input_schema<'d>(
             required.push(Value::from(draft.name.as_str()));
         }
     }
-    let definitions = converter.finish();
     let mut root = Object::new();
     root.insert("type".to_owned(), Value::from("object"));
     if !properties.is_empty() {
@@ -66,19 +106,26 @@ pub(super) fn input_schema<'d>(
         root.insert("required".to_owned(), Value::Array(required));
     }
     let together = together(drafts, body_is_sent);
-    if !together.is_empty() {
+    let is_together = !together.is_empty();
+    if is_together {
+        root.insert("dependentRequired".to_owned(), Value::Object(together));
+    }
+    root.insert("additionalProperties".to_owned(), Value::Bool(false));
+    // A body that is one argument, and a field that a body must have, are not what is left out.
+    let keep = |name: &str| {
+        drafts
+            .iter()
+            .any(|draft| draft.name == name && (draft.required || draft.place == ArgumentPlace::Body))
+    };
+    let folded = converter.finish(&mut root, soft, &keep);
+    if is_together {
         findings.note(
             NoteKind::BodyOptional,
             &site.operation.pointer.child("requestBody"),
             "the body may be left out, but has required fields: they are required once one field is given",
         );
-        root.insert("dependentRequired".to_owned(), Value::Object(together));
     }
-    root.insert("additionalProperties".to_owned(), Value::Bool(false));
-    if !definitions.is_empty() {
-        root.insert("$defs".to_owned(), Value::Object(definitions));
-    }
-    sound(Value::Object(root), site, findings)
+    (Value::Object(root), folded)
 }
 
 /// The schema of a parameter with what the parameter says beside it.
@@ -150,7 +197,9 @@ fn sound(schema: Value, site: &SchemaSite<'_, '_>, findings: &mut Findings) -> O
             fault.to_string(),
             "simplify the schemas that refer to each other",
         )
-    } else if let Err(fault) = compiles(&schema) {
+    } else if site.compile
+        && let Err(fault) = compiles(&schema)
+    {
         (BlockerCause::SchemaMalformed, fault, "correct the schema")
     } else {
         return Some(schema);
@@ -228,16 +277,27 @@ fn output<'d>(
         &mut work,
         &mut own,
     );
-    let mut root = converter.convert(schema);
-    let definitions = converter.finish();
-    if let Some(object) = root.as_object_mut() {
-        if returns.is_none() {
-            object.insert("type".to_owned(), Value::from("object"));
+    let soft = match returns {
+        Some(_) => bytes_max,
+        None => site.output_bytes_max.min(bytes_max),
+    };
+    let mut root = match converter.convert(schema) {
+        Value::Object(mut object) => {
+            if returns.is_none() {
+                object.insert("type".to_owned(), Value::from("object"));
+            }
+            let folded = converter.finish(&mut object, soft, &|_| false);
+            if folded > 0 {
+                own.note(
+                    NoteKind::OutputFolded,
+                    &schema.pointer,
+                    format!("the answer is described no deeper than {soft} bytes"),
+                );
+            }
+            Value::Object(object)
         }
-        if !definitions.is_empty() {
-            object.insert("$defs".to_owned(), Value::Object(definitions));
-        }
-    }
+        other => other,
+    };
     if !own.is_blocked()
         && let Some(returns) = returns
     {

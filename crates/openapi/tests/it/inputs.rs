@@ -175,7 +175,7 @@ fn what_is_left_out_or_read_in_another_dialect_is_noted() {
     let schema = "#/paths/~1x/post/requestBody/content/application~1json/schema";
     for (kind, place) in [
         (NoteKind::SchemaDialect, "#/jsonSchemaDialect".to_owned()),
-        (NoteKind::SchemaKeywordDropped, format!("{schema}/discriminator")),
+        (NoteKind::SchemaKeywordDropped, format!("{schema}/oneOf")),
         (NoteKind::SchemaKeywordDropped, format!("{schema}/unheard")),
         (NoteKind::SchemaKeywordDropped, format!("{schema}/required")),
     ] {

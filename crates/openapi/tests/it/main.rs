@@ -10,6 +10,7 @@
 )]
 
 mod documents;
+mod folding;
 mod hostile;
 mod inputs;
 mod outputs;
