@@ -177,6 +177,8 @@ codes! {
         SchemaSiblingsIgnored = "schema.siblings-ignored";
         /// Optional fields of a large input were left out.
         SchemaFolded = "schema.folded";
+        /// The operation names servers of its own, other than the document's.
+        ServerOwn = "server.own";
         /// The path has a fragment, which is not sent.
         PathFragment = "path.fragment";
         /// The parameter is left to the gateway or to the operator's credential.

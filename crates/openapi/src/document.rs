@@ -13,10 +13,11 @@ use crate::operation::{self, FindFault, OperationRef};
 use crate::overlay::{self, OverlayAction, OverlayFault};
 use crate::reference::Resolver;
 use crate::resolved::Closures;
-use crate::security::Security;
-use crate::server::Server;
+use crate::security::{AccessRow, Security};
+use crate::server::{Destination, Server};
 use crate::split::{self, NoSources, Sources};
 use crate::swagger;
+use crate::tag::Tag;
 use crate::text::{self, Notation};
 use crate::tool::{self, Generated, ToolOptions};
 use crate::trace::Trace;
@@ -396,6 +397,30 @@ impl Document {
     #[must_use]
     pub fn security(&self, operation: &OperationRef) -> Security {
         crate::security::effective(self, operation)
+    }
+
+    /// The table of access: for each operation what is required, and what a reviewer should look at.
+    #[must_use]
+    pub fn access(&self) -> Vec<AccessRow> {
+        crate::security::table(self)
+    }
+
+    /// The places that the document would send requests to, most used first. For an operator to approve.
+    #[must_use]
+    pub fn destinations(&self) -> Vec<Destination> {
+        crate::server::destinations(self)
+    }
+
+    /// The tags that the document declares.
+    #[must_use]
+    pub fn tags(&self) -> Vec<Tag> {
+        crate::tag::declared(self)
+    }
+
+    /// The names of an operation's tags, each followed by those that it is a part of.
+    #[must_use]
+    pub fn tags_of(&self, operation: &OperationRef) -> Vec<String> {
+        crate::tag::of(self, operation)
     }
 
     pub(crate) const fn resolver(&self) -> Resolver<'_> {

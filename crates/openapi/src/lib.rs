@@ -44,9 +44,11 @@ mod server;
 mod shape;
 mod split;
 mod swagger;
+mod tag;
 mod template;
 mod text;
 mod tool;
+mod tool_name;
 mod trace;
 
 pub use blocker::{Blocker, BlockerCause, Note, NoteKind};
@@ -56,9 +58,14 @@ pub use operation::{FindFault, Method, OperationKey, OperationRef};
 pub use overlay::{OverlayAction, OverlayFault};
 pub use plan::{Body, BuildFault, HEADER_VALUE_BYTES_MAX, Prepared, RequestPlan, TARGET_BYTES_MAX};
 pub use projection::{Projection, ProjectionFault};
-pub use security::{Requirement, Security};
+pub use security::{AccessFlag, AccessRow, Choice, KeyPlace, Means, OAuthFlow, Requirement, Security};
 pub use serial::Nesting;
-pub use server::Server;
+pub use server::{Destination, Server, ServerFault};
 pub use split::{NoSources, Sources};
+pub use tag::Tag;
 pub use text::Notation;
 pub use tool::{Generated, ToolOptions};
+pub use tool_name::{
+    NameLock, NameSource, NamingFault, TOOL_NAME_BYTES_MAX, TOOL_PREFIX_BYTES_MAX, ToolNaming, is_tool_name,
+    tool_names,
+};

@@ -29,6 +29,7 @@ use crate::response;
 use crate::schema::is_known_dialect;
 use crate::security;
 use crate::serial::Nesting;
+use crate::server;
 use crate::shape::Work;
 use crate::template::Template;
 use crate::text::excerpt;
@@ -147,6 +148,13 @@ fn make(
         );
     }
 
+    if server::has_own(document, reference) {
+        findings.note(
+            NoteKind::ServerOwn,
+            &operation.pointer,
+            "the document sends this operation to a server of its own; it goes where the operator says",
+        );
+    }
     let inherited = inherited(document, reference);
     let mut lists: Vec<Located<'_>> = operation.get("parameters").into_iter().collect();
     lists.extend(inherited.iter().cloned());

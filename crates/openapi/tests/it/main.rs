@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod access;
 mod documents;
 mod folding;
 mod hostile;
