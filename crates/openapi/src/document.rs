@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use model::{Digest, Limits, Value};
 
 use crate::blocker::Blocker;
+use crate::list::ToolList;
 use crate::operation::{self, FindFault, OperationRef};
 use crate::overlay::{self, OverlayAction, OverlayFault};
 use crate::reference::Resolver;
@@ -383,6 +384,20 @@ impl Document {
                 .for_each(|blocker| blocker.pointer = self.origin(&blocker.pointer)),
         }
         made
+    }
+
+    /// Makes the tools of a list, each as small as it has to be for the list to have at most `bytes_max` bytes of JSON.
+    ///
+    /// A tool is not dropped and not blocked for the list: where even the smallest schemas are too large together,
+    /// [`ToolList::fits`] says so. At most ten times the work of one list.
+    #[must_use]
+    pub fn tools_within(
+        &self,
+        operations: &[OperationRef],
+        options: &ToolOptions,
+        bytes_max: usize,
+    ) -> ToolList {
+        crate::list::within(self, operations, options, bytes_max)
     }
 
     /// The servers that the document names for an operation: its own, else those of its path, else the document's.

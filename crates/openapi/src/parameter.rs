@@ -468,7 +468,7 @@ fn fits(
         None => true,
         // Every call is right without it, so it costs the parameter and not the operation. Not so a `deepObject` that
         // nests: there the API has a way of its own, and whoever knows it can say so.
-        Some(what) if !required && !(serial.style == Style::Deep && what == NESTED) => {
+        Some(what) if !(required || serial.style == Style::Deep && what == NESTED) => {
             findings.note(
                 NoteKind::ParameterLeftOut,
                 &schema.pointer,

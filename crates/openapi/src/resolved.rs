@@ -3,6 +3,7 @@
 //! A pin covers it, so that a change anywhere behind a `$ref`, in a parameter of the path or in a security scheme is
 //! seen even where the generated tool would look the same. Source: `docs/adr/0007-canonical-json.md`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use model::{Digest, Value, canonical};
@@ -67,9 +68,8 @@ pub(crate) fn digest(
             continue;
         };
         let name = target.pointer.to_string();
-        if !places.contains_key(&name) {
-            let digest = closures.of(resolver, target)?;
-            places.insert(name, digest.to_string());
+        if let Entry::Vacant(free) = places.entry(name) {
+            free.insert(closures.of(resolver, target)?.to_string());
         }
     }
     let schemes: BTreeMap<&str, String> = schemes.iter().map(|(name, scheme)| (*name, of(scheme))).collect();

@@ -40,14 +40,10 @@ fn open_object(object: &mut Object, is_folded: &dyn Fn(&str) -> bool) {
         object.shift_remove(keyword);
     }
     // More than one alternative may fit once they are described less deeply.
-    if let Some(alternatives) = object.shift_remove("oneOf") {
-        match object.get("anyOf") {
-            None => {
-                object.insert("anyOf".to_owned(), alternatives);
-            }
-            // Both at once are rare; without the second the schema only says less.
-            Some(_) => {}
-        }
+    // Beside an `anyOf` of its own they are left out, which only says less.
+    let alternatives = object.shift_remove("oneOf");
+    if let Some(alternatives) = alternatives.filter(|_| !object.contains_key("anyOf")) {
+        object.insert("anyOf".to_owned(), alternatives);
     }
     each_schema(object, &mut |schema| open_schema(schema, is_folded));
 }

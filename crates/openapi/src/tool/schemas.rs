@@ -99,9 +99,8 @@ fn assembled<'d>(
     }
     let mut root = Object::new();
     root.insert("type".to_owned(), Value::from("object"));
-    if !properties.is_empty() {
-        root.insert("properties".to_owned(), Value::Object(properties));
-    }
+    // Strict readers refuse an object without it.
+    root.insert("properties".to_owned(), Value::Object(properties));
     if !required.is_empty() {
         root.insert("required".to_owned(), Value::Array(required));
     }

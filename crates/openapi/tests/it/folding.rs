@@ -137,6 +137,28 @@ fn alternatives_that_are_described_less_deeply_do_not_refuse_what_fits_one() {
     assert!(validator.is_valid(&json!({"x": {"a": "1"}, "y": {}})));
 }
 
+#[test]
+fn a_list_is_made_smaller_until_it_fits_and_says_so_where_it_cannot() {
+    let document = document("3.1.0", &chain(40, ""));
+    let operations: Vec<_> = document.operations().collect();
+    let options = ToolOptions::default();
+    let list = |bytes_max: usize| document.tools_within(&operations, &options, bytes_max);
+    let whole = list(usize::MAX);
+    assert!(whole.fits && whole.options.output_bytes_max == options.output_bytes_max);
+    assert!(list(whole.bytes).fits && list(whole.bytes).bytes == whole.bytes);
+    let less = list(whole.bytes - 1);
+    assert!(less.fits && less.bytes < whole.bytes);
+    let small = list(6_000);
+    assert!(small.fits && small.bytes <= 6_000 && small.tools.iter().all(Result::is_ok));
+    let none = list(100);
+    assert!(!none.fits && none.bytes > 100 && none.tools.iter().all(Result::is_ok));
+    // A tool that cannot be smaller stays as it was, and is not lost for the list.
+    let required = crate::support::document("3.1.0", &chain(40, "required: [next],"));
+    let operations: Vec<_> = required.operations().collect();
+    let list = required.tools_within(&operations, &options, 1_000);
+    assert!(!list.fits && list.tools[0].is_ok());
+}
+
 const PAY: &str = r##"
 paths:
   /pay: {post: {requestBody: {required: true, content: {application/json: {schema: {$ref: '#/components/schemas/Pay'}}}}}}

@@ -75,7 +75,7 @@ fn an_operation_without_inputs_has_an_empty_closed_schema() {
     let tool = tool(&document("3.0.3", "paths: {/ping: {get: {}}}"), "GET /ping");
     assert_eq!(
         tool.input_schema,
-        json!({"type": "object", "additionalProperties": false})
+        json!({"type": "object", "properties": {}, "additionalProperties": false})
     );
     assert!(tool.argument_names.is_empty());
     assert_eq!(request(&tool, json!({})).unwrap(), "GET /ping");
