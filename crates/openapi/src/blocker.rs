@@ -119,6 +119,8 @@ codes! {
         ParameterLocation = "parameter.location-unsupported";
         /// A required header that no caller may set.
         ParameterReserved = "parameter.reserved-header";
+        /// A required header by which a service is told who is calling.
+        ParameterIdentity = "parameter.identity-header";
         /// A required cookie.
         ParameterCookie = "parameter.cookie-unsupported";
         /// The request body is not what OpenAPI says.

@@ -44,6 +44,10 @@ pub(crate) struct Parameter<'d> {
     pub(crate) required: bool,
     pub(crate) schema: Located<'d>,
     pub(crate) serial: Serial,
+    /// Whether only the operator may give it: a cookie, or a header that says who is calling.
+    pub(crate) is_operators: bool,
+    /// Whether it can be sent empty, which its schema does not say.
+    pub(crate) may_be_empty: bool,
     /// Whether the schema lets null through; it is then the same as absent.
     pub(crate) nullable: bool,
     pub(crate) description: Option<&'d Value>,
@@ -258,6 +262,10 @@ fn one<'d>(
         place,
         required,
         serial,
+        is_operators: place == Place::Cookie || place == Place::Header && is_identity_header(name),
+        may_be_empty: place == Place::Query
+            && found.value.get("allowEmptyValue") == Some(&Value::Bool(true))
+            && !shape.meets(Shape::STRING),
         nullable: shape.meets(Shape::NULL) && shape != Shape::ANY,
         description: found.value.get("description"),
         is_deprecated: found.value.get("deprecated") == Some(&Value::Bool(true)),
@@ -554,6 +562,46 @@ const RESERVED: [&str; 33] = [
     "x-real-ip",
     "x-rewrite-url",
 ];
+
+/// Headers by which services are told who is calling, or that they may believe it. A caller who could set one would be
+/// whoever it likes.
+const IDENTITY: [&str; 30] = [
+    "api-key",
+    "apikey",
+    "remote-user",
+    "sudo",
+    "x-access-token",
+    "x-act-as",
+    "x-api-key",
+    "x-auth-token",
+    "x-authenticated-user",
+    "x-client-cert",
+    "x-forwarded-user",
+    "x-groups",
+    "x-impersonate",
+    "x-impersonate-user",
+    "x-on-behalf-of",
+    "x-org-id",
+    "x-organization-id",
+    "x-principal",
+    "x-remote-user",
+    "x-role",
+    "x-roles",
+    "x-subject",
+    "x-sudo",
+    "x-tenant",
+    "x-tenant-id",
+    "x-tenantid",
+    "x-user",
+    "x-user-email",
+    "x-user-id",
+    "x-username",
+];
+
+fn is_identity_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    IDENTITY.contains(&name.as_str())
+}
 
 /// Whether no caller may set a header.
 pub(crate) fn is_reserved_header(name: &str) -> bool {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use model::{Digest, Value};
 
-use draft::{Draft, inject, name_all, without_cookies};
+use draft::{Draft, inject, name_all, without_the_operators};
 use schemas::{SchemaSite, input_schema, output_schema};
 use words::words;
 
@@ -183,7 +183,7 @@ fn make(
     let body = body.map(|body| Draft::of_body(body, &mut drafts));
     name_all(&mut drafts, &operation.pointer, findings)?;
     inject(&mut drafts, &options.inject, &operation.pointer, findings);
-    without_cookies(&mut drafts, findings);
+    without_the_operators(&mut drafts, findings);
     let body_is_sent = body.as_ref().is_some_and(|body| body.required)
         || drafts
             .iter()

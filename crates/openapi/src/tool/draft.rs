@@ -24,6 +24,8 @@ pub(super) struct Draft<'d> {
     pub(super) required: bool,
     pub(super) nullable: bool,
     pub(super) injected: bool,
+    pub(super) is_operators: bool,
+    pub(super) may_be_empty: bool,
     pub(super) pointer: Pointer,
     pub(super) schema: Option<Located<'d>>,
     /// A schema of our own, instead of the document's.
@@ -58,6 +60,8 @@ impl<'d> Draft<'d> {
             required: parameter.required,
             nullable: parameter.nullable,
             injected: false,
+            is_operators: parameter.is_operators,
+            may_be_empty: parameter.may_be_empty,
             pointer: parameter.pointer,
             schema: Some(parameter.schema),
             fixed: None,
@@ -76,6 +80,8 @@ impl<'d> Draft<'d> {
             required,
             nullable: false,
             injected: false,
+            is_operators: false,
+            may_be_empty: false,
             pointer,
             schema: None,
             fixed: None,
@@ -175,23 +181,31 @@ pub(super) fn name_all(drafts: &mut [Draft<'_>], operation: &Pointer, findings: 
     Some(())
 }
 
-/// A cookie is the operator's to give, or nobody's.
-pub(super) fn without_cookies(drafts: &mut Vec<Draft<'_>>, findings: &mut Findings) {
+/// A cookie, and a header that says who is calling, is the operator's to give, or nobody's.
+pub(super) fn without_the_operators(drafts: &mut Vec<Draft<'_>>, findings: &mut Findings) {
     drafts.retain(|draft| {
-        let stays = draft.place != ArgumentPlace::Cookie || draft.injected;
+        let stays = !draft.is_operators || draft.injected;
         let shown = excerpt(draft.wire);
+        let (cause, what) = match draft.place {
+            ArgumentPlace::Cookie => (BlockerCause::ParameterCookie, "cookie"),
+            _ => (BlockerCause::ParameterIdentity, "header"),
+        };
+        let why = match draft.place {
+            ArgumentPlace::Cookie => "no caller may set a cookie",
+            _ => "no caller may say who it is",
+        };
         if !stays && draft.required {
             findings.block(Blocker::new(
-                BlockerCause::ParameterCookie,
+                cause,
                 &draft.pointer,
-                format!("the cookie `{shown}` is required, and no caller may set a cookie"),
+                format!("the {what} `{shown}` is required, and {why}"),
                 format!("let the operator give the argument `{}`", draft.name),
             ));
         } else if !stays {
             findings.note(
                 NoteKind::ParameterIgnored,
                 &draft.pointer,
-                format!("the cookie `{shown}` was left out: no caller may set a cookie"),
+                format!("the {what} `{shown}` was left out: {why}"),
             );
         }
         stays

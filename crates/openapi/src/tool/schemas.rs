@@ -92,6 +92,11 @@ fn assembled<'d>(
             (None, Some(schema)) => converter.convert(schema),
             (None, None) => json!({}),
         };
+        let schema = if draft.may_be_empty {
+            json!({"anyOf": [schema, {"const": ""}]})
+        } else {
+            schema
+        };
         properties.insert(draft.name.clone(), described(schema, draft));
         if draft.required && (draft.place != ArgumentPlace::Field || body_is_sent) {
             required.push(Value::from(draft.name.as_str()));

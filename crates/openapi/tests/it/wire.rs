@@ -245,6 +245,52 @@ paths:
     assert!(build(&tool, json!({"sid": "x"}), json!({"sid": "a", "lang": "b"})).is_err());
 }
 
+#[test]
+fn a_header_that_says_who_is_calling_is_the_operators() {
+    let document = document(
+        "3.1.0",
+        r##"
+paths:
+  /must: {get: {parameters: [{name: X-Tenant, in: header, required: true, schema: {type: string}}, {name: If-Match, in: header, schema: {type: string}}]}}
+  /may: {get: {parameters: [{name: x-user-id, in: header, schema: {type: string}}]}}
+"##,
+    );
+    assert_eq!(
+        causes(&document, "GET /must").0,
+        [BlockerCause::ParameterIdentity]
+    );
+    assert!(tool(&document, "GET /may").argument_names.is_empty());
+    let options = ToolOptions {
+        inject: vec!["X-Tenant".to_owned()],
+        ..ToolOptions::default()
+    };
+    let bound = tool_with(&document, "GET /must", &options);
+    assert_eq!(bound.argument_names, ["If-Match"]);
+    let request = build(&bound, json!({"If-Match": "1"}), json!({"X-Tenant": "mine"})).unwrap();
+    assert_eq!(shown(&request), "GET /must\nx-tenant: mine\nif-match: 1");
+}
+
+#[test]
+fn only_what_may_be_empty_is_sent_empty() {
+    let document = one(
+        "{name: flag, in: query, allowEmptyValue: true, schema: {type: boolean}}, {name: status, in: query, schema: {type: string, enum: [a]}}, {name: page, in: query, schema: {type: integer}}",
+        "/p",
+    );
+    let tool = tool(&document, "GET /p");
+    assert_eq!(request(&tool, json!({})).unwrap(), "GET /p");
+    for (arguments, fits) in [
+        (json!({"flag": ""}), true),
+        (json!({"flag": true}), true),
+        (json!({"flag": "x"}), false),
+        (json!({"status": ""}), false),
+        (json!({"page": ""}), false),
+        (json!({"page": null}), false),
+    ] {
+        assert_eq!(accepts(&tool, &arguments), fits, "{arguments}");
+    }
+    assert_eq!(request(&tool, json!({"flag": ""})).unwrap(), "GET /p?flag=");
+}
+
 const FORM: &str = r##"
 paths:
   /charges:
