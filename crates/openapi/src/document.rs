@@ -171,6 +171,8 @@ pub(crate) enum Family {
 pub struct Reading<'r> {
     /// How large it may be, all files together.
     pub limits: DocumentLimits,
+    /// The path of the document itself in the folder of its files, as `spec/api.yaml`; empty where it has no files.
+    pub path: &'r str,
     /// The other files of a split document.
     pub sources: &'r dyn Sources,
     /// Overlays, applied in this order to the document itself before its references are followed.
@@ -181,6 +183,7 @@ impl Default for Reading<'_> {
     fn default() -> Self {
         Self {
             limits: DocumentLimits::default(),
+            path: "",
             sources: &NoSources,
             overlays: &[],
         }
@@ -257,7 +260,7 @@ impl Document {
             overlaid.extend(done);
         }
         let (version, family) = version(&root, bytes)?;
-        let bundle = split::bundle(&mut root, reading.sources, limits);
+        let bundle = split::bundle(&mut root, reading.path, reading.sources, limits);
         let mut traces = vec![bundle.trace];
         if version == SWAGGER {
             let (view, trace) = swagger::upgrade(&root, limits.nodes_max).ok_or(DocumentFault::Nodes {

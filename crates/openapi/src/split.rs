@@ -56,9 +56,10 @@ pub(crate) struct Bundle {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
 }
 
-/// Brings every file that the tree reaches into the tree.
-pub(crate) fn bundle(root: &mut Value, sources: &dyn Sources, limits: &DocumentLimits) -> Bundle {
+/// Brings every file that the tree reaches into the tree. `own`: the path of the document itself.
+pub(crate) fn bundle(root: &mut Value, own: &str, sources: &dyn Sources, limits: &DocumentLimits) -> Bundle {
     let mut bundler = Bundler {
+        own,
         sources,
         limits,
         bytes_left: limits.bytes_max,
@@ -70,7 +71,7 @@ pub(crate) fn bundle(root: &mut Value, sources: &dyn Sources, limits: &DocumentL
         // References into it would else reach what only this step may put there.
         object.shift_remove(FILES_KEY);
     }
-    bundler.rewrite(root, "");
+    bundler.rewrite(root, own);
     let mut files = Object::new();
     while let Some((path, mut tree)) = bundler.queue.pop_front() {
         bundler.rewrite(&mut tree, &path);
@@ -85,6 +86,7 @@ pub(crate) fn bundle(root: &mut Value, sources: &dyn Sources, limits: &DocumentL
 }
 
 struct Bundler<'s> {
+    own: &'s str,
     sources: &'s dyn Sources,
     limits: &'s DocumentLimits,
     bytes_left: usize,
@@ -95,7 +97,7 @@ struct Bundler<'s> {
 }
 
 impl Bundler<'_> {
-    /// Rewrites the references of the file at `home`; the document itself is at the empty path.
+    /// Rewrites the references of the file at `home`.
     fn rewrite(&mut self, value: &mut Value, home: &str) {
         match value {
             Value::Array(items) => items.iter_mut().for_each(|item| self.rewrite(item, home)),
@@ -128,9 +130,12 @@ impl Bundler<'_> {
     fn local(&mut self, reference: &str, home: &str) -> Option<String> {
         let (file, place) = reference.split_once('#').unwrap_or((reference, ""));
         if file.is_empty() {
-            return (!home.is_empty() && reference.starts_with('#')).then(|| reference_into(home, place));
+            return (home != self.own && reference.starts_with('#')).then(|| reference_into(home, place));
         }
         let path = resolve(home, file)?;
+        if path == self.own {
+            return Some(format!("#{place}"));
+        }
         self.is_part(&path).then(|| reference_into(&path, place))
     }
 

@@ -55,6 +55,7 @@ fn files() -> BTreeMap<String, Vec<u8>> {
 
 fn read(sources: &dyn Sources) -> Result<Document, DocumentFault> {
     let reading = Reading {
+        path: "api.yaml",
         sources,
         ..Reading::default()
     };
@@ -66,12 +67,7 @@ fn files_inside_the_folder_are_part_of_the_document() {
     let document = read(&files()).unwrap();
     assert_eq!(
         document.files(),
-        [
-            "api.yaml",
-            "paths/carts.yaml",
-            "schemas/Cart.yaml",
-            "shared/parameters.json"
-        ]
+        ["paths/carts.yaml", "schemas/Cart.yaml", "shared/parameters.json"]
     );
     let opened = tool(&document, "openCart");
     assert_eq!(opened.argument_names, ["page", "name", "parent", "kids"]);
@@ -102,6 +98,36 @@ fn findings_name_the_file() {
         "{}",
         unreadable[0]
     );
+}
+
+#[test]
+fn the_folder_may_begin_above_the_document() {
+    let root = ROOT
+        .replace("./paths/", "../paths/")
+        .replace("'paths/", "'../paths/");
+    let files: BTreeMap<String, Vec<u8>> = files()
+        .into_iter()
+        .map(|(path, bytes)| {
+            let text = String::from_utf8(bytes)
+                .unwrap()
+                .replace("../api.yaml", "../spec/api.yaml");
+            (path, text.into_bytes())
+        })
+        .collect();
+    let read = |path: &str| {
+        let reading = Reading {
+            path,
+            sources: &files,
+            ..Reading::default()
+        };
+        Document::read_with(root.as_bytes(), &reading).unwrap()
+    };
+    assert_eq!(
+        tool(&read("spec/api.yaml"), "openCart").argument_names,
+        ["page", "name", "parent", "kids"]
+    );
+    assert_eq!(tool(&read("spec/api.yaml"), "listCarts").argument_names, ["own"]);
+    assert!(read("").find("openCart").is_err());
 }
 
 fn blocker(document: &Document, key: &str) -> (BlockerCause, String) {
@@ -142,7 +168,6 @@ fn no_path_that_could_leave_the_folder_is_asked_for() {
     assert_eq!(
         asked,
         [
-            "api.yaml",
             "bad.yaml",
             "gone.yaml",
             "paths/carts.yaml",
@@ -169,13 +194,14 @@ fn all_files_together_have_the_limits_of_one_document() {
     let reading = |bytes_max: usize| {
         let files = files();
         let mut reading = Reading {
+            path: "api.yaml",
             sources: &files,
             ..Reading::default()
         };
         reading.limits.bytes_max = bytes_max;
         Document::read_with(ROOT.as_bytes(), &reading).map(|document| document.files().len())
     };
-    assert_eq!(reading(64 << 10), Ok(4));
-    assert!(reading(ROOT.len() + 50).unwrap() < 4);
+    assert_eq!(reading(64 << 10), Ok(3));
+    assert!(reading(ROOT.len() + 50).unwrap() < 3);
     assert!(reading(ROOT.len() - 1).is_err());
 }
