@@ -3,7 +3,7 @@
 //! The tree stays raw. There is no typed model of OpenAPI: real documents are dirty, and a field that one operation
 //! gets wrong must not take the others with it. Read next: `operation` for what is there, `tool` for what it becomes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{Digest, Limits, Value};
@@ -14,6 +14,7 @@ use crate::operation::{self, FindFault, OperationRef};
 use crate::overlay::{self, OverlayAction, OverlayFault};
 use crate::reference::Resolver;
 use crate::resolved::Closures;
+use crate::schema;
 use crate::security::{AccessRow, Security};
 use crate::server::{Destination, Server};
 use crate::split::{self, NoSources, Sources};
@@ -218,6 +219,8 @@ pub struct Document {
     /// The rewritings that made the tree, in the order in which they were done.
     traces: Vec<Trace>,
     closures: Mutex<Closures>,
+    /// Whether patterns can be matched in linear time. Real documents repeat a few on thousands of operations.
+    patterns: Mutex<HashMap<String, bool>>,
 }
 
 impl Document {
@@ -284,6 +287,7 @@ impl Document {
             files: bundle.files.into_keys().collect(),
             traces,
             closures: Mutex::default(),
+            patterns: Mutex::default(),
             root,
         };
         let mut unreadable = std::mem::take(&mut document.unreadable);
@@ -443,6 +447,17 @@ impl Document {
 
     pub(crate) const fn resolver(&self) -> Resolver<'_> {
         Resolver::new(&self.root)
+    }
+
+    /// Whether a pattern of the document can be matched in linear time.
+    pub(crate) fn takes_pattern(&self, pattern: &str) -> bool {
+        let mut patterns = self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = patterns.get(pattern) {
+            return *known;
+        }
+        let fits = schema::compile(&serde_json::json!({ "pattern": pattern })).is_ok();
+        patterns.insert(pattern.to_owned(), fits);
+        fits
     }
 
     pub(crate) fn closures(&self) -> MutexGuard<'_, Closures> {

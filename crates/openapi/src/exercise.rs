@@ -117,6 +117,10 @@ fn sample(root: &Value, schema: &Value, variant: usize, depth: usize, steps: &mu
     if object.get("contentEncoding").and_then(Value::as_str) == Some("base64") {
         return json!("YQ==");
     }
+    let example = object.get("examples").and_then(|examples| examples.get(0));
+    if let Some(example) = example.filter(|_| object.contains_key("pattern")) {
+        return example.clone();
+    }
     let kind = match object.get("type") {
         Some(Value::Array(kinds)) => kinds.first().and_then(Value::as_str),
         Some(kind) => kind.as_str(),

@@ -51,7 +51,12 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
 
 /// The schema of a file argument.
 pub(crate) fn file_schema(accepts: &[String], is_list: bool, description: Option<&Value>) -> Value {
-    let mut media_type = json!({"type": "string", "maxLength": 128});
+    let mut media_type = json!({
+        "type": "string",
+        "maxLength": 128,
+        "pattern": "^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$",
+        "examples": ["application/octet-stream"],
+    });
     let is_closed = !accepts.is_empty() && accepts.iter().all(|accepted| !accepted.contains('*'));
     if is_closed && let Some(object) = media_type.as_object_mut() {
         object.insert(
@@ -63,7 +68,13 @@ pub(crate) fn file_schema(accepts: &[String], is_list: bool, description: Option
         "type": "object",
         "properties": {
             "base64": {"type": "string", "contentEncoding": "base64", "description": "The bytes of the file in base64, with padding."},
-            "filename": {"type": "string", "minLength": 1, "maxLength": FILENAME_BYTES_MAX},
+            "filename": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": FILENAME_BYTES_MAX,
+                "pattern": r#"^[^/\\"\x00-\x1f\x7f]+$"#,
+                "examples": ["report.pdf"],
+            },
             "media_type": media_type,
         },
         "required": ["base64", "filename"],

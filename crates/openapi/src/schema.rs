@@ -22,7 +22,7 @@ pub(crate) use definition::settle;
 use value::{size, unmatched};
 
 use crate::blocker::{Blocker, BlockerCause, Findings, NoteKind};
-use crate::document::Family;
+use crate::document::{Document, Family};
 use crate::number::is_exact;
 use crate::pointer::Pointer;
 use crate::reference::{Located, Resolver};
@@ -55,6 +55,9 @@ pub(crate) enum Mode {
 /// Converts the schemas of one tool, in one direction.
 #[derive(Debug)]
 pub(crate) struct Converter<'d, 'f> {
+    document: &'d Document,
+    /// Whether texts are cut short.
+    is_terse: bool,
     resolver: Resolver<'d>,
     family: Family,
     direction: Direction,
@@ -80,8 +83,7 @@ impl<'d, 'f> Converter<'d, 'f> {
     /// `home`: the place that is blamed where the whole is too large. `bytes_max`: where the conversion stops, with [`BlockerCause::SchemaOverBudget`]. The caller checks the exact
     /// length of what it builds.
     pub(crate) fn new(
-        resolver: Resolver<'d>,
-        family: Family,
+        document: &'d Document,
         direction: Direction,
         home: &'f Pointer,
         bytes_max: usize,
@@ -89,12 +91,14 @@ impl<'d, 'f> Converter<'d, 'f> {
         findings: &'f mut Findings,
     ) -> Self {
         Self {
-            resolver,
-            family,
+            document,
+            resolver: document.resolver(),
+            family: document.family(),
             direction,
             home,
             bytes_max,
             bytes_left: bytes_max,
+            is_terse: false,
             work,
             findings,
             names: HashMap::new(),
@@ -102,6 +106,12 @@ impl<'d, 'f> Converter<'d, 'f> {
             queue: VecDeque::new(),
             patterns: HashMap::new(),
         }
+    }
+
+    /// Lets every text be short, and gives no examples.
+    pub(crate) fn terse(mut self) -> Self {
+        self.is_terse = true;
+        self
     }
 
     /// Converts one schema; what it refers to follows with [`Self::finish`].

@@ -6,7 +6,7 @@ use model::{Object, Value};
 use serde_json::Number;
 
 use super::closing::COMPOSITION;
-use super::{Converter, Direction, compile};
+use super::{Converter, Direction};
 use crate::blocker::{Blocker, BlockerCause, NoteKind};
 use crate::document::Family;
 use crate::number::{all_exact, is_exact};
@@ -21,6 +21,9 @@ const PATTERNS_FAILED_MAX: usize = 16;
 /// Examples that a schema keeps, and their length: they help a model, and are text that nobody asked for.
 const EXAMPLES_MAX: usize = 3;
 const EXAMPLE_BYTES_MAX: usize = 200;
+
+/// The longest text in a schema that is made to be short, in bytes.
+const TERSE_BYTES_MAX: usize = 120;
 
 const TYPES: [&str; 7] = [
     "null", "boolean", "object", "array", "number", "string", "integer",
@@ -111,12 +114,16 @@ impl<'d> Converter<'d, '_> {
                 "invisible characters or comments were taken out",
             );
         }
-        self.charge(cleaned.len() + 2);
-        out.insert(keyword.to_owned(), Value::String(cleaned.into_owned()));
+        let kept = match prose::cut(&cleaned, TERSE_BYTES_MAX) {
+            Some(head) if self.is_terse => head.to_owned(),
+            _ => cleaned.into_owned(),
+        };
+        self.charge(kept.len() + 2);
+        out.insert(keyword.to_owned(), Value::String(kept));
     }
 
     pub(super) fn examples(&mut self, out: &mut Object, keyword: &str, value: &'d Value) {
-        if self.direction == Direction::Output || out.contains_key("examples") {
+        if self.direction == Direction::Output || self.is_terse || out.contains_key("examples") {
             return;
         }
         let candidates: Vec<&Value> = match (keyword, value) {
@@ -213,7 +220,7 @@ impl<'d> Converter<'d, '_> {
             None => {
                 let failed = self.patterns.values().filter(|fits| !**fits).count();
                 let may_try = self.patterns.len() < PATTERNS_MAX && failed < PATTERNS_FAILED_MAX;
-                let fits = may_try && compile(&serde_json::json!({ "pattern": pattern })).is_ok();
+                let fits = may_try && self.document.takes_pattern(pattern);
                 self.patterns.insert(pattern, fits);
                 fits
             }

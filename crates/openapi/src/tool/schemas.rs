@@ -29,8 +29,9 @@ pub(super) struct SchemaSite<'d, 's> {
     pub(super) compile: bool,
 }
 
-/// How often an input is made anew with less of it. Each time, half as much is taken before fields are left out.
-const TRIES_MAX: u32 = 5;
+/// How often an input is made anew with less of it: once with short texts, then each time with half as much before
+/// fields are left out.
+const TRIES_MAX: u32 = 7;
 
 /// The input schema. Where it is too large, optional fields are left out of it, farthest first, and of `drafts`.
 pub(super) fn input_schema<'d>(
@@ -39,16 +40,30 @@ pub(super) fn input_schema<'d>(
     body_is_sent: bool,
     findings: &mut Findings,
 ) -> Option<Value> {
-    let mut soft = site.bytes_max;
+    // The first tries fold nothing away.
+    let mut soft = usize::MAX;
     for turn in 0..TRIES_MAX {
         let is_last = turn + 1 == TRIES_MAX;
         let mut own = Findings::default();
-        let (root, folded) = assembled(site, drafts, (body_is_sent, soft), &mut Work::new(), &mut own);
-        soft /= 2;
+        // Words go first: a model can do without some of them, and not without a field.
+        let is_terse = turn > 0;
+        let (root, folded) = assembled(site, drafts, (body_is_sent, soft, is_terse), &mut own);
+        soft = if turn == 0 {
+            soft
+        } else {
+            soft.min(site.bytes_max.saturating_mul(2)) / 2
+        };
         let is_large = own.is_only(BlockerCause::SchemaOverBudget)
             || !own.is_blocked() && root.to_string().len() > site.bytes_max;
         if is_large && !is_last {
             continue;
+        }
+        if is_terse {
+            own.note(
+                NoteKind::SchemaTerse,
+                &site.operation.pointer,
+                "texts in the schema were cut short, because it would be too large with them",
+            );
         }
         if folded > 0 {
             own.note(
@@ -70,13 +85,12 @@ pub(super) fn input_schema<'d>(
 fn assembled<'d>(
     site: &SchemaSite<'d, '_>,
     drafts: &[Draft<'d>],
-    (body_is_sent, soft): (bool, usize),
-    work: &mut Work,
+    (body_is_sent, soft, is_terse): (bool, usize, bool),
     findings: &mut Findings,
 ) -> (Value, usize) {
-    let mut converter = Converter::new(
-        site.document.resolver(),
-        site.document.family(),
+    let work = &mut Work::new();
+    let converter = Converter::new(
+        site.document,
         Direction::Input,
         &site.operation.pointer,
         // An estimate that is too high must not refuse what fits; `sound` measures.
@@ -84,6 +98,7 @@ fn assembled<'d>(
         work,
         findings,
     );
+    let mut converter = if is_terse { converter.terse() } else { converter };
     let mut properties = Object::new();
     let mut required = Vec::new();
     for draft in drafts.iter().filter(|draft| !draft.injected) {
@@ -273,8 +288,7 @@ fn output<'d>(
     // Blockers of an answer's schema are no blockers of the tool: they are the reason why it has none.
     let mut own = Findings::default();
     let mut converter = Converter::new(
-        resolver,
-        site.document.family(),
+        site.document,
         Direction::Output,
         &schema.pointer,
         bytes_max,

@@ -51,13 +51,13 @@ fn optional_fields_of_an_input_that_is_too_large_are_left_out_and_refused() {
 #[test]
 fn an_argument_that_is_left_out_is_no_argument_of_the_plan() {
     let text = format!(
-        "paths:\n  /a:\n    post:\n      requestBody: {{content: {{application/json: {{schema: {{type: object, properties: {{a: {{type: string}}, big: {{$ref: '#/components/schemas/Big'}}}}}}}}}}}}\ncomponents:\n  schemas:\n    Big: {{type: string, description: {}}}\n",
-        "x".repeat(5_000)
+        "paths:\n  /a:\n    post:\n      requestBody: {{content: {{application/json: {{schema: {{type: object, properties: {{a: {{type: string}}, big: {{$ref: '#/components/schemas/Big'}}}}}}}}}}}}\ncomponents:\n  schemas:\n    Big: {{type: string, enum: {:?}}}\n",
+        (0..1_000).map(|n| format!("v{n}")).collect::<Vec<_>>()
     );
     let document = document("3.1.0", &text);
     let folded = tool_with(&document, "POST /a", &small());
     assert_eq!(folded.argument_names, ["a"]);
-    let arguments = json!({"big": "x"});
+    let arguments = json!({"big": "v1"});
     assert_eq!(
         folded
             .plan
@@ -65,6 +65,23 @@ fn an_argument_that_is_left_out_is_no_argument_of_the_plan() {
             .unwrap_err(),
         BuildFault::Undeclared("big".to_owned())
     );
+}
+
+#[test]
+fn words_go_before_fields() {
+    let long = "A sentence about it. ".repeat(250);
+    let text = format!(
+        "paths:\n  /a: {{post: {{requestBody: {{content: {{application/json: {{schema: {{type: object, properties: {{a: {{type: string, description: \"{long}\"}}}}}}}}}}}}}}}}\n"
+    );
+    let document = document("3.1.0", &text);
+    let terse = tool_with(&document, "POST /a", &small());
+    assert_eq!(terse.argument_names, ["a"]);
+    let kinds = note_kinds(&terse);
+    assert!(kinds.contains(&NoteKind::SchemaTerse) && !kinds.contains(&NoteKind::SchemaFolded));
+    let words = terse.input_schema["properties"]["a"]["description"]
+        .as_str()
+        .unwrap();
+    assert!(words.ends_with("it.") && words.len() <= 120, "{words}");
 }
 
 #[test]
