@@ -11,9 +11,9 @@ use crate::operation::OperationRef;
 use crate::tool::{Generated, ToolOptions};
 
 /// Below this an output schema is no longer made smaller.
-const OUTPUT_BYTES_MIN: usize = 512;
+const OUTPUT_BYTES_MIN: usize = 256;
 /// Below this an input schema is no longer made smaller.
-const INPUT_BYTES_MIN: usize = 4 << 10;
+const INPUT_BYTES_MIN: usize = 2 << 10;
 
 /// The tools of a list, and the limits that were used to make it fit.
 #[derive(Debug)]

@@ -103,8 +103,8 @@ fn look(resolver: Resolver<'_>, work: &mut Work, schema: &Value, depth: usize) -
         };
     };
     let mut shape = Shape::ANY;
-    if let Some(target) = reference_of(schema).and_then(|reference| resolver.target(reference).ok()) {
-        shape = shape.and(look(resolver, work, target.value, depth + 1));
+    if let Some(target) = reference_of(schema).and_then(|reference| resolver.value(reference)) {
+        shape = shape.and(look(resolver, work, target, depth + 1));
     }
     match object.get("type") {
         Some(Value::String(name)) => shape = shape.and(Shape::of_name(name)),
@@ -157,8 +157,8 @@ fn look_at_items(resolver: Resolver<'_>, work: &mut Work, schema: &Value, depth:
             found = Some(found.unwrap_or(Shape::NONE).or(shape));
         }
     };
-    if let Some(target) = reference_of(schema).and_then(|reference| resolver.target(reference).ok()) {
-        add(look_at_items(resolver, work, target.value, depth + 1));
+    if let Some(target) = reference_of(schema).and_then(|reference| resolver.value(reference)) {
+        add(look_at_items(resolver, work, target, depth + 1));
     }
     match object.get("items") {
         Some(Value::Array(items)) => {
@@ -198,8 +198,8 @@ fn look_at_members(resolver: Resolver<'_>, work: &mut Work, schema: &Value, dept
             found = Some(found.unwrap_or(Shape::NONE).or(shape));
         }
     };
-    if let Some(target) = reference_of(schema).and_then(|reference| resolver.target(reference).ok()) {
-        add(look_at_members(resolver, work, target.value, depth + 1));
+    if let Some(target) = reference_of(schema).and_then(|reference| resolver.value(reference)) {
+        add(look_at_members(resolver, work, target, depth + 1));
     }
     for keyword in ["properties", "patternProperties"] {
         for member in object
@@ -244,8 +244,8 @@ pub(crate) fn is_flagged(resolver: Resolver<'_>, work: &mut Work, schema: &Value
         };
         object.get(flag) == Some(&Value::Bool(true))
             || reference_of(schema)
-                .and_then(|reference| resolver.target(reference).ok())
-                .is_some_and(|target| at(resolver, work, target.value, flag, depth + 1))
+                .and_then(|reference| resolver.value(reference))
+                .is_some_and(|target| at(resolver, work, target, flag, depth + 1))
             || members(object, "allOf").any(|member| at(resolver, work, member, flag, depth + 1))
     }
     at(resolver, work, schema, flag, 0)

@@ -71,7 +71,7 @@ impl Default for ToolOptions {
             allow_reserved: false,
             nesting: Nesting::Refuse,
             schema_bytes_max: 64 << 10,
-            output_bytes_max: 16 << 10,
+            output_bytes_max: 4 << 10,
         }
     }
 }
@@ -89,7 +89,7 @@ pub struct Generated {
     pub description: String,
     /// JSON Schema 2020-12: an object, closed, every reference inside it.
     pub input_schema: Value,
-    /// JSON Schema 2020-12 of every success; an object. `None` where there is none: a note says why.
+    /// JSON Schema 2020-12 of every success, with short texts; an object. `None` where there is none: a note says why.
     pub output_schema: Option<Value>,
     /// The arguments in the input schema, in its order.
     pub argument_names: Vec<String>,

@@ -294,7 +294,8 @@ fn output<'d>(
         bytes_max,
         &mut work,
         &mut own,
-    );
+    )
+    .terse();
     let soft = match returns {
         Some(_) => bytes_max,
         None => site.output_bytes_max.min(bytes_max),
