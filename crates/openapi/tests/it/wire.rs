@@ -600,3 +600,120 @@ paths:
     );
     assert_eq!(causes(&document, "GET /json").0, [BlockerCause::ParameterContent]);
 }
+
+const STYLES: &str = r##"
+paths:
+  /p/{simple}/{label}/{matrix}/end:
+    post:
+      parameters:
+        - {name: simple, in: path, required: true, explode: true, schema: {type: object, additionalProperties: {type: string}}}
+        - {name: label, in: path, required: true, style: label, explode: true, schema: {type: array, items: {type: string}}}
+        - {name: matrix, in: path, required: true, style: matrix, explode: true, schema: {type: object, additionalProperties: {type: string}}}
+        - {name: form, in: query, schema: {type: object, additionalProperties: {type: string}}}
+        - {name: pipe, in: query, style: pipeDelimited, schema: {type: array, items: {type: string}}}
+        - {name: space, in: query, style: spaceDelimited, schema: {type: array, items: {type: string}}}
+        - {name: deep, in: query, style: deepObject, schema: {type: object, additionalProperties: {type: string}}}
+        - {name: free, in: query, allowReserved: true, schema: {type: string}}
+        - {name: json, in: query, content: {application/json: {schema: {}}}}
+        - {name: X-List, in: header, schema: {type: array, items: {type: string}}}
+        - {name: X-Map, in: header, explode: true, schema: {type: object, additionalProperties: {type: string}}}
+        - {name: sid, in: cookie, schema: {type: string}}
+      requestBody: {content: {BODY: {schema: {type: object, properties: {text: {type: string}, map: {type: object, additionalProperties: {type: string}}}}}}}
+"##;
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn texts() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[a-z]{1,4}",
+            "[ -~]{0,8}",
+            Just("..".to_owned()),
+            Just("../../admin".to_owned()),
+            Just("a\r\nx: y".to_owned()),
+            Just("pipe".to_owned()),
+            any::<String>(),
+        ]
+    }
+
+    fn maps() -> impl Strategy<Value = Value> {
+        prop::collection::btree_map(texts(), texts(), 0..3).prop_map(|map| json!(map))
+    }
+
+    fn lists() -> impl Strategy<Value = Value> {
+        prop::collection::vec(texts(), 0..3).prop_map(|list| json!(list))
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_changes_the_structure_of_a_request_in_any_style(
+            maps in prop::collection::vec(maps(), 6),
+            lists in prop::collection::vec(lists(), 4),
+            texts in prop::collection::vec(texts(), 3),
+        ) {
+            for media in ["application/x-www-form-urlencoded", "multipart/form-data"] {
+                let options = ToolOptions {
+                    allow_reserved: true,
+                    inject: vec!["sid".to_owned()],
+                    ..ToolOptions::default()
+                };
+                let document = document("3.1.0", &STYLES.replace("BODY", media));
+                let operation = document.operations().next().unwrap();
+                let tool = document.tool(&operation, &options).unwrap();
+                let mut whole = json!({
+                    "simple": {"a": "b"}, "label": ["a"], "matrix": {"a": "b"}, "form": maps[2], "pipe": lists[1],
+                    "space": lists[2], "deep": maps[3], "free": texts[0], "json": maps[4], "X-List": lists[3],
+                    "X-Map": maps[5], "text": texts[2], "map": maps[0],
+                });
+                whole["simple"] = maps[0].clone();
+                whole["label"] = lists[0].clone();
+                whole["matrix"] = maps[1].clone();
+                // One hostile argument at a time, so that one refusal does not hide the others; then all together.
+                let calm = json!({"simple": {"a": "b"}, "label": ["a"], "matrix": {"a": "b"}});
+                let mut calls = vec![whole.clone()];
+                for (name, value) in whole.as_object().unwrap() {
+                    let mut call = calm.clone();
+                    call[name] = value.clone();
+                    calls.push(call);
+                }
+                for arguments in calls {
+                    let Ok(request) = build(&tool, arguments.clone(), json!({"sid": texts[1]})) else {
+                        continue;
+                    };
+                    let url = url::Url::parse(&format!("https://api.test/base{}", request.path_and_query)).unwrap();
+                    prop_assert_eq!(url.origin().ascii_serialization(), "https://api.test");
+                    prop_assert!(url.fragment().is_none());
+                    let steps: Vec<&str> = url.path_segments().unwrap().collect();
+                    prop_assert_eq!(steps.len(), 6, "{}", url);
+                    prop_assert!(steps[0] == "base" && steps[1] == "p" && steps[5] == "end");
+                    let known = ["accept", "x-list", "x-map", "cookie"];
+                    let mut names: Vec<&str> = Vec::new();
+                    for (name, value) in &request.headers {
+                        prop_assert!(known.contains(&name.as_str()) && !names.contains(&name.as_str()));
+                        prop_assert!(value.bytes().all(|b| (b' '..=b'~').contains(&b)), "{value:?}");
+                        names.push(name);
+                    }
+                    let cookie = request.headers.iter().find(|(name, _)| name == "cookie").unwrap();
+                    prop_assert!(cookie.1.starts_with("sid=") && !cookie.1.contains([';', ' ', ',']));
+                    if let Some(body) = &request.body {
+                        let fields = ["text", "map"].iter().filter(|name| arguments.get(**name).is_some()).count();
+                        match body.content_type.split_once("; boundary=") {
+                            Some((_, boundary)) => {
+                                let count = body.bytes.windows(boundary.len()).filter(|window| *window == boundary.as_bytes()).count();
+                                prop_assert_eq!(count, fields + 1);
+                            }
+                            None => prop_assert_eq!(url::form_urlencoded::parse(&body.bytes).count(), fields),
+                        }
+                    }
+                    // What was exploded names no other parameter.
+                    for name in ["pipe", "space", "free", "json"] {
+                        let count = url.query_pairs().filter(|(key, _)| key == name).count();
+                        prop_assert_eq!(count, usize::from(arguments.get(name).is_some()), "{}", name);
+                    }
+                }
+            }
+        }
+    }
+}
