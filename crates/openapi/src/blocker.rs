@@ -177,7 +177,7 @@ codes! {
         SchemaPatternDropped = "schema.pattern-dropped";
         /// Members that stand beside a reference were left out, as version 3.0 says.
         SchemaSiblingsIgnored = "schema.siblings-ignored";
-        /// Texts in a large input were cut short.
+        /// Texts in a large input were cut short or left out.
         SchemaTerse = "schema.terse";
         /// Optional fields of a large input were left out.
         SchemaFolded = "schema.folded";

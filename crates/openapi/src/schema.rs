@@ -56,8 +56,8 @@ pub(crate) enum Mode {
 #[derive(Debug)]
 pub(crate) struct Converter<'d, 'f> {
     document: &'d Document,
-    /// Whether texts are cut short.
-    is_terse: bool,
+    /// The longest text, in bytes, where texts are cut short; 0 for none at all.
+    words_max: Option<usize>,
     resolver: Resolver<'d>,
     family: Family,
     direction: Direction,
@@ -98,7 +98,7 @@ impl<'d, 'f> Converter<'d, 'f> {
             home,
             bytes_max,
             bytes_left: bytes_max,
-            is_terse: false,
+            words_max: None,
             work,
             findings,
             names: HashMap::new(),
@@ -108,9 +108,9 @@ impl<'d, 'f> Converter<'d, 'f> {
         }
     }
 
-    /// Lets every text be short, and gives no examples.
-    pub(crate) fn terse(mut self) -> Self {
-        self.is_terse = true;
+    /// Lets every text have at most so many bytes, and gives no examples.
+    pub(crate) fn terse(mut self, words_max: usize) -> Self {
+        self.words_max = Some(words_max);
         self
     }
 

@@ -22,9 +22,6 @@ const PATTERNS_FAILED_MAX: usize = 16;
 const EXAMPLES_MAX: usize = 3;
 const EXAMPLE_BYTES_MAX: usize = 200;
 
-/// The longest text in a schema that is made to be short, in bytes.
-const TERSE_BYTES_MAX: usize = 120;
-
 const TYPES: [&str; 7] = [
     "null", "boolean", "object", "array", "number", "string", "integer",
 ];
@@ -114,16 +111,17 @@ impl<'d> Converter<'d, '_> {
                 "invisible characters or comments were taken out",
             );
         }
-        let kept = match prose::cut(&cleaned, TERSE_BYTES_MAX) {
-            Some(head) if self.is_terse => head.to_owned(),
-            _ => cleaned.into_owned(),
+        let kept = match self.words_max {
+            Some(0) => return,
+            Some(max) => prose::cut(&cleaned, max).unwrap_or(&cleaned).to_owned(),
+            None => cleaned.into_owned(),
         };
         self.charge(kept.len() + 2);
         out.insert(keyword.to_owned(), Value::String(kept));
     }
 
     pub(super) fn examples(&mut self, out: &mut Object, keyword: &str, value: &'d Value) {
-        if self.direction == Direction::Output || self.is_terse || out.contains_key("examples") {
+        if self.direction == Direction::Output || self.words_max.is_some() || out.contains_key("examples") {
             return;
         }
         let candidates: Vec<&Value> = match (keyword, value) {

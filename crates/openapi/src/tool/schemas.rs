@@ -33,6 +33,9 @@ pub(super) struct SchemaSite<'d, 's> {
 /// fields are left out.
 const TRIES_MAX: u32 = 7;
 
+/// The longest text in a schema that is made to be short, in bytes.
+const TERSE_BYTES_MAX: usize = 120;
+
 /// The input schema. Where it is too large, optional fields are left out of it, farthest first, and of `drafts`.
 pub(super) fn input_schema<'d>(
     site: &SchemaSite<'d, '_>,
@@ -46,8 +49,12 @@ pub(super) fn input_schema<'d>(
         let is_last = turn + 1 == TRIES_MAX;
         let mut own = Findings::default();
         // Words go first: a model can do without some of them, and not without a field.
-        let is_terse = turn > 0;
-        let (root, folded) = assembled(site, drafts, (body_is_sent, soft, is_terse), &mut own);
+        let words_max = match turn {
+            0 => None,
+            1..=3 => Some(TERSE_BYTES_MAX),
+            _ => Some(0),
+        };
+        let (root, folded) = assembled(site, drafts, (body_is_sent, soft, words_max), &mut own);
         soft = if turn == 0 {
             soft
         } else {
@@ -58,11 +65,11 @@ pub(super) fn input_schema<'d>(
         if is_large && !is_last {
             continue;
         }
-        if is_terse {
+        if words_max.is_some() {
             own.note(
                 NoteKind::SchemaTerse,
                 &site.operation.pointer,
-                "texts in the schema were cut short, because it would be too large with them",
+                "texts in the schema were cut short or left out, because it would be too large with them",
             );
         }
         if folded > 0 {
@@ -85,7 +92,7 @@ pub(super) fn input_schema<'d>(
 fn assembled<'d>(
     site: &SchemaSite<'d, '_>,
     drafts: &[Draft<'d>],
-    (body_is_sent, soft, is_terse): (bool, usize, bool),
+    (body_is_sent, soft, words_max): (bool, usize, Option<usize>),
     findings: &mut Findings,
 ) -> (Value, usize) {
     let work = &mut Work::new();
@@ -98,7 +105,10 @@ fn assembled<'d>(
         work,
         findings,
     );
-    let mut converter = if is_terse { converter.terse() } else { converter };
+    let mut converter = match words_max {
+        Some(words_max) => converter.terse(words_max),
+        None => converter,
+    };
     let mut properties = Object::new();
     let mut required = Vec::new();
     for draft in drafts.iter().filter(|draft| !draft.injected) {
@@ -295,7 +305,7 @@ fn output<'d>(
         &mut work,
         &mut own,
     )
-    .terse();
+    .terse(TERSE_BYTES_MAX);
     let soft = match returns {
         Some(_) => bytes_max,
         None => site.output_bytes_max.min(bytes_max),

@@ -726,7 +726,7 @@ fn bounds_beyond_every_exact_number_are_left_out_with_a_note() {
 fn a_schema_is_taken_at_its_limit_and_refused_one_byte_past_it() {
     let document = body_document(
         "3.0.3",
-        "{type: object, properties: {v: {type: string, description: some words about it}}}",
+        "{type: object, required: [v], properties: {v: {type: string, enum: [some, values, of, it]}}}",
         "",
     );
     let operation = document.find("POST /x").unwrap();
