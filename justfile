@@ -24,6 +24,11 @@ all:
 fuzz *WORDS:
     cargo xtask fuzz {{WORDS}}
 
+# the comparison of benches/plan.json: direct, through a bare proxy, through the gate
+bench:
+    cargo build --release -p echo-upstream -p bare-proxy -p mcpload -p tollhouse
+    target/release/mcpload compare --plan benches/plan.json --out target/bench
+
 # the tables of clippy.toml and the documents that are made from code
 docs:
     cargo xtask rooms --write

@@ -182,11 +182,11 @@ async fn ready_line(stdout: ChildStdout) -> anyhow::Result<(String, BufReader<Ch
     bail!("printed {LINES_MAX} lines and none of them was `listening on http://…`")
 }
 
-/// The URL of a ready line: up to the first blank, without a slash at the end.
+/// The URL of a ready line, without its path: that is the subject's.
 fn url_in(line: &str) -> Option<String> {
-    let (_, rest) = line.split_once("listening on ")?;
-    let url = rest.split_whitespace().next()?.trim_end_matches('/');
-    url.starts_with("http://").then(|| url.to_owned())
+    let (_, rest) = line.split_once("listening on http://")?;
+    let authority = rest.split([' ', '\t', '\r', '\n', '/']).next()?;
+    (!authority.is_empty()).then(|| format!("http://{authority}"))
 }
 
 fn tail(path: &Path) -> String {
@@ -228,6 +228,15 @@ mod tests {
                 "tollhouse: listening on http://127.0.0.1:80/ (2 tools)\n",
                 Some("http://127.0.0.1:80"),
             ),
+            (
+                "listening on http://127.0.0.1:80/mcp, 1 tool",
+                Some("http://127.0.0.1:80"),
+            ),
+            (
+                "listening on http://127.0.0.1:80\r\n",
+                Some("http://127.0.0.1:80"),
+            ),
+            ("listening on http:///mcp", None),
             ("listening on 127.0.0.1:80", None),
             ("listening on", None),
             ("starting", None),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use model::{CallId, Caller, Class, Digest, Object, Value};
+use model::{CallId, Caller, Class, Digest, JsonLimits, Object, Value};
 use serde::Deserialize;
 use store::{LedgerHead, LedgerRow};
 use uuid::Uuid;
@@ -56,9 +56,7 @@ pub enum EntryFault {
         why: String,
     },
     /// What it is looked up by is not what its text says.
-    #[error(
-        "entry {chain}#{seq} is filed under another {column} than it says; run `tollhouse audit verify` on an export"
-    )]
+    #[error("entry {chain}#{seq} is filed under another {column} than it says; run `tollhouse audit verify`")]
     Column {
         /// The chain, as the row says.
         chain: Uuid,
@@ -126,12 +124,12 @@ impl fmt::Display for EntryKind {
 impl Entry {
     /// Reads a row.
     pub(crate) fn from_row(row: &LedgerRow) -> Result<Self, EntryFault> {
-        let fault = |why: serde_json::Error| EntryFault::Body {
+        let fault = |why: String| EntryFault::Body {
             chain: row.chain,
             seq: row.seq,
-            why: why.to_string(),
+            why,
         };
-        let common: Common = serde_json::from_str(&row.body).map_err(fault)?;
+        let common: Common = serde_json::from_str(&row.body).map_err(|why| fault(why.to_string()))?;
         let same = [
             ("chain", common.chain == row.chain),
             ("seq", common.seq == row.seq),
@@ -155,7 +153,7 @@ impl Entry {
             kind: common.kind,
             call: common.call,
             hash: row.hash,
-            body: serde_json::from_str(&row.body).map_err(fault)?,
+            body: object(&row.body).map_err(fault)?,
         })
     }
 
@@ -270,9 +268,31 @@ impl Entry {
 /// One line for a person, as `2026-11-30T12:00:00.000000Z intent billing_getInvoice read by corp/ada@north, rules a, b, call …`.
 ///
 /// Texts of callers are shown with every character escaped that a terminal would act on or not show.
+/// The members of an entry.
+///
+/// Not by the usual reader into a `Value`: it takes an object whose first key is one of `serde_json`'s own for something
+/// else, and names of arguments, which a document declares, stand in an entry.
+fn object(text: &str) -> Result<Object, String> {
+    let limits = JsonLimits {
+        bytes_max: text.len(),
+        depth_max: 120,
+    };
+    match model::parse_foreign(text.as_bytes(), limits) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err("it is no object".to_owned()),
+        Err(fault) => Err(fault.to_string()),
+    }
+}
+
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.6} {:<10}", self.time, self.kind.as_str())?;
+        write!(f, "{:.6} ", self.time)?;
+        // Padded for the column behind it, where there is one.
+        let width = match (self.kind, self.tool()) {
+            (EntryKind::Start, _) | (_, Some(_)) => 10,
+            (_, None) => 0,
+        };
+        write!(f, "{:<width$}", self.kind.as_str())?;
         if let Some(tool) = self.tool() {
             write!(f, " {}", Shown(tool))?;
         }
@@ -365,6 +385,39 @@ impl Head {
             chain: self.chain,
             seq: self.seq,
             hash: self.hash,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Found by the corpus of the fuzz target `json`, `raw-value-key`.
+    #[test]
+    fn a_name_that_a_document_declares_cannot_make_an_entry_unreadable() {
+        let chain = Uuid::from_u128(7);
+        for key in [
+            "$serde_json::private::RawValue",
+            "$serde_json::private::Number",
+            "plain",
+        ] {
+            let body = format!(
+                r#"{{"arguments":{{"shape":{{"map":{{"{key}":"string"}}}}}},"chain":"{chain}","kind":"refusal","seq":1,"time":"2026-11-30T00:00:00Z"}}"#
+            );
+            let time: Timestamp = "2026-11-30T00:00:00Z".parse().unwrap();
+            let row = LedgerRow {
+                chain,
+                seq: 1,
+                time: time.as_microsecond(),
+                kind: "refusal".to_owned(),
+                call: None,
+                body,
+                prev: Digest::of("a", &[]),
+                hash: Digest::of("b", &[]),
+            };
+            let entry = Entry::from_row(&row).unwrap();
+            assert_eq!(entry.body()["arguments"]["shape"]["map"][key], "string", "{key}");
         }
     }
 }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::chain::call_uuid;
 use crate::entry::heads_named;
+use crate::report::{Hole, HoleKind, Report};
 use crate::{Entry, EntryFault};
 
 /// What is exported. Anything but everything gives an export that can only be verified as a part.
@@ -52,6 +53,39 @@ const PAGE_ROWS: usize = 500;
 /// # Errors
 /// [`ExportFault`] of the store and of `out`. What was written before stays written.
 pub async fn export(store: &Store, selection: Selection, mut out: impl Write) -> Result<u64, ExportFault> {
+    let entries = each(store, selection, |row, _| Ok(write_line(&mut out, row)?)).await?;
+    out.flush()?;
+    Ok(entries)
+}
+
+/// Adds to a report of a whole export of this store where an entry is filed under another call, time or kind than it says.
+/// An export does not show that, and whoever asks for a call or a time would not find the entry.
+///
+/// # Errors
+/// [`ExportFault::Store`].
+pub async fn check_filing(store: &Store, report: &mut Report) -> Result<(), ExportFault> {
+    each(store, Selection::default(), |row, line| {
+        if let Err(fault @ EntryFault::Column { .. }) = Entry::from_row(row) {
+            report.fault(Hole {
+                line,
+                chain: Some(row.chain),
+                seq: Some(row.seq),
+                kind: HoleKind::Misfiled,
+                text: fault.to_string(),
+            });
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(())
+}
+
+/// Visits rows in the order of an export, with their lines from 1, and gives how many there were.
+async fn each(
+    store: &Store,
+    selection: Selection,
+    mut visit: impl FnMut(&LedgerRow, u64) -> Result<(), ExportFault>,
+) -> Result<u64, ExportFault> {
     let mut entries = 0;
     for chain in chains(store, selection.chain).await? {
         let mut filter = LedgerFilter {
@@ -63,8 +97,8 @@ pub async fn export(store: &Store, selection: Selection, mut out: impl Write) ->
         loop {
             let rows = store.ledger_read(&filter).await?;
             for row in &rows {
-                write_line(&mut out, row)?;
                 entries += 1;
+                visit(row, entries)?;
             }
             match rows.last() {
                 Some(last) if rows.len() >= PAGE_ROWS => filter.after = Some(last.seq),
@@ -72,7 +106,6 @@ pub async fn export(store: &Store, selection: Selection, mut out: impl Write) ->
             }
         }
     }
-    out.flush()?;
     Ok(entries)
 }
 

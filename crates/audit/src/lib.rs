@@ -49,7 +49,7 @@ mod verify;
 mod writer;
 
 pub use entry::{Entry, EntryFault, EntryKind};
-pub use export::{ExportFault, Selection, export, show, tail};
+pub use export::{ExportFault, Selection, check_filing, export, show, tail};
 pub use fault::LedgerFault;
 pub use ledger::{DurabilityRules, Ledger, LedgerOptions};
 pub use record::{Outcome, OutcomeState, Record, TEXT_CHARACTERS_MAX};

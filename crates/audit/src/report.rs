@@ -23,7 +23,8 @@ pub struct Report {
     pub unknown: Vec<UnknownCall>,
     /// How many there are in all.
     pub unknown_total: u64,
-    /// Whatever is wrong, in the order of lines. At most [`Report::LISTED_MAX`].
+    /// Whatever is wrong, in the order of lines; what only the store shows stands behind. At most
+    /// [`Report::LISTED_MAX`].
     pub faults: Vec<Hole>,
     /// How many there are in all.
     pub faults_total: u64,
@@ -109,6 +110,8 @@ pub enum HoleKind {
     DuplicateOutcome,
     /// A call with an outcome and no intent.
     OutcomeWithoutIntent,
+    /// The store files an entry under something that it does not say: see [`check_filing`](crate::check_filing).
+    Misfiled,
 }
 
 impl Report {
@@ -153,6 +156,7 @@ impl HoleKind {
             Self::DuplicateIntent => "duplicate-intent",
             Self::DuplicateOutcome => "duplicate-outcome",
             Self::OutcomeWithoutIntent => "outcome-without-intent",
+            Self::Misfiled => "misfiled",
         }
     }
 }

@@ -100,7 +100,8 @@ fn read_text(path: &Path, file: &str, world: &dyn World) -> Result<String, Vec<C
     let most = key.map_or(usize::MAX, |key| usize::try_from(key.max).unwrap_or(usize::MAX));
     let bytes = world.read(path, most).map_err(|read| {
         vec![match read {
-            ReadFault::Missing => fault("this file is not there".to_owned()).hint("check its path, or write a first one with `tollhouse init`"),
+            ReadFault::Missing => fault("this file is not there".to_owned())
+                .hint("check its path, or write a first one with `tollhouse init`"),
             ReadFault::Long { max } => fault(format!("this file is longer than {max} bytes")),
             ReadFault::Denied | ReadFault::Kind(_) | ReadFault::Name | ReadFault::Other(_) => {
                 fault(format!("this file {read}"))

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use wire::sse::{Event, Reader};
 
 use crate::house::PATIENCE;
-use crate::schema::assert_answer;
+use crate::schema::{assert_answer, assert_message};
 
 /// The revisions with sessions.
 pub const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -186,6 +186,19 @@ impl Events {
                 return Some(serde_json::from_str(&event.data).unwrap());
             }
         }
+    }
+}
+
+/// `status code`, of an answer that is held against the newest schema; `status -` for one without a body.
+pub fn verdict(answer: &Answer) -> String {
+    if answer.body.is_empty() {
+        return format!("{} -", answer.status.as_u16());
+    }
+    let message = answer.json();
+    assert_message(MODERN, &message);
+    match message["error"]["code"].as_i64() {
+        Some(code) => format!("{} {code}", answer.status.as_u16()),
+        None => format!("{} result", answer.status.as_u16()),
     }
 }
 

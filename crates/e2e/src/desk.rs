@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::Mcp;
 use crate::house::{Gate, House, Pipe};
@@ -179,9 +179,20 @@ impl Desk {
     }
 }
 
+/// A call of the tool that looks, in the form of a client's era.
+pub fn look(client: &Mcp, id: impl Into<Value>) -> Value {
+    let params = json!({"name":"desk_look","arguments":{"id":"a"}});
+    client.request(id, "tools/call", params)
+}
+
+/// The first page of the list of tools.
+pub fn list(client: &Mcp) -> Value {
+    client.request(1, "tools/list", json!({}))
+}
+
 /// The service's document.
 fn document() -> String {
-    let id = json!({"name":"id","in":"path","required":true,"schema":{"type":"string","maxLength":64}});
+    let id = json!({"name":"id","in":"path","required":true,"schema":{"type":"string","maxLength":64,"x-mcp-header":"Id"}});
     let thing = json!({"type":"object","required":["id"],"properties":{"id":{"type":"string"}}});
     let gives = |description: &str| json!({"200":{"description":description,"content":{"application/json":{"schema":thing}}}});
     json!({
@@ -200,6 +211,12 @@ fn document() -> String {
                     "responses":gives("The thing.")},
                 "delete":{"operationId":"dropThing","summary":"Drop a thing","description":"Removes one thing.",
                     "responses":gives("What was removed.")},
+            },
+            "/things/{id}/tags":{
+                "parameters":[id],
+                "get":{"operationId":"getTags","summary":"Tags of a thing","description":"Gives the tags of a thing.",
+                    "responses":{"200":{"description":"The tags.","content":{"application/json":{"schema":
+                        {"type":"array","items":{"type":"string"}}}}}}},
             },
         },
     })

@@ -99,6 +99,14 @@ impl House {
         self.folder.path()
     }
 
+    /// The environment that this house gives to its gates.
+    pub fn variables(&self) -> std::collections::BTreeMap<&str, &str> {
+        let variables = self.variables.iter();
+        variables
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect()
+    }
+
     /// The command, with the environment that this house gives it and nothing else but what a program needs to run.
     pub fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = Command::new(binary::tollhouse());
@@ -208,22 +216,24 @@ impl Gate {
     }
 
     /// Asks it to close, and waits until it did. Gives its exit code and its log.
-    pub async fn close(mut self) -> (Option<i32>, String) {
+    pub async fn close(self) -> (Option<i32>, String) {
         self.interrupt();
-        let status = tokio::time::timeout(PATIENCE, self.child.wait())
-            .await
-            .expect("the gate closes")
-            .unwrap();
-        (status.code(), self.log())
+        self.ended().await
     }
 
     /// Asks it to close.
     pub fn interrupt(&self) {
-        let status = std::process::Command::new("kill")
-            .args(["-TERM", &self.id().to_string()])
-            .status()
+        terminate(self.id());
+    }
+
+    /// Waits until it has ended of its own accord. Gives its exit code and its log.
+    pub async fn ended(mut self) -> (Option<i32>, String) {
+        let status = tokio::time::timeout(PATIENCE, self.child.wait())
+            .await
+            .unwrap_or_else(|_| panic!("the gate does not end; the log says:\n{}", self.log()))
             .unwrap();
-        assert!(status.success());
+        read_to_end(&self.log).await;
+        (status.code(), self.log())
     }
 
     /// Waits until its log has a text.
@@ -290,15 +300,48 @@ impl Pipe {
         self.log.lock().unwrap().clone()
     }
 
+    /// Waits until its log has a text.
+    pub async fn logged(&self, needle: &str) {
+        until(&format!("the log says {needle:?}"), async || {
+            self.log().contains(needle)
+        })
+        .await;
+    }
+
     /// Closes the input and waits for the end.
     pub async fn close(mut self) -> (Option<i32>, String) {
         drop(self.input.take());
+        self.ended().await
+    }
+
+    /// Asks it to close, and leaves its input open.
+    pub fn interrupt(&self) {
+        terminate(self.child.id().expect("it runs"));
+    }
+
+    /// Waits until it has ended of its own accord. Gives its exit code and its log.
+    pub async fn ended(mut self) -> (Option<i32>, String) {
         let status = tokio::time::timeout(PATIENCE, self.child.wait())
             .await
-            .expect("the gate ends")
+            .unwrap_or_else(|_| panic!("the gate does not end; the log says:\n{}", self.log()))
             .unwrap();
+        read_to_end(&self.log).await;
         (status.code(), self.log())
     }
+}
+
+fn terminate(process: u32) {
+    let status = std::process::Command::new("kill")
+        .args(["-TERM", &process.to_string()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+/// Closes a gate, which must end well.
+pub async fn close(gate: Gate) {
+    let (code, log) = gate.close().await;
+    assert_eq!(code, Some(0), "{log}");
 }
 
 /// Waits until something that has no event to wait for has come to pass.
@@ -308,6 +351,11 @@ pub async fn until(what: &str, mut happened: impl AsyncFnMut() -> bool) {
         assert!(began.elapsed() < PATIENCE, "it never happens: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Waits until everything that a gate wrote to its standard error has been collected.
+async fn read_to_end(log: &Arc<Mutex<String>>) {
+    until("the log is read to its end", async || Arc::strong_count(log) == 1).await;
 }
 
 fn collect(stream: impl tokio::io::AsyncRead + Unpin + Send + 'static) -> Arc<Mutex<String>> {

@@ -17,13 +17,17 @@
 pub mod binary;
 pub mod client;
 pub mod desk;
+pub mod driver;
+pub mod example;
 pub mod house;
 pub mod issuer;
 pub mod ledger;
 pub mod orders;
 pub mod peer;
+pub mod porter;
 pub mod postgres;
 pub mod raw;
+pub mod said;
 pub mod schema;
 pub mod service;
 pub mod socket;

@@ -23,6 +23,15 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
+/// A POST to the endpoint as a browser or a program would write it, with further headers, each on its line.
+pub fn post(authority: &str, token: &str, more: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {authority}\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{more}\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
 impl Response {
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(found, _)| found == name);

@@ -1,11 +1,13 @@
 //! Arguments against the pinned schema: what does not fit, in words that a model can act on.
 //!
-//! Undeclared fields are refused by the schema itself, which is closed. No value is repeated in a message.
+//! Undeclared fields are refused by the schema itself, which is closed. No value is repeated in a message; their names are
+//! told to the caller who chose them and kept out of logs, because they are data as well.
 
 use std::collections::HashMap;
 
 use catalog::{Catalog, Tool};
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use model::{Arguments, Refusal, RefusalCode, ToolName, Value};
 
 /// How many faults of one call are told. More help nobody and cost tokens.
@@ -67,14 +69,18 @@ impl Schemas {
         if validator.is_valid(arguments.value()) {
             return Ok(());
         }
-        let faults = described(validator, arguments.value());
-        Err(Refusal::new(RefusalCode::ArgumentsInvalid, faults.clone()).with_detail(faults))
+        let faults = described(validator, arguments.value(), for_caller);
+        let kept = described(validator, arguments.value(), for_log);
+        Err(Refusal::new(RefusalCode::ArgumentsInvalid, faults.clone())
+            .with_detail(faults)
+            .with_log(kept))
     }
 
-    /// Checks a structured result against the output schema of its tool, if it has one.
+    /// Checks a structured result against the output schema of its tool, if it has one. What does not fit is told in words
+    /// of the schema.
     pub(crate) fn check_result(&self, tool: &Tool, value: &Value) -> Result<(), String> {
         match self.output.get(tool.name()) {
-            Some(validator) if !validator.is_valid(value) => Err(described(validator, value)),
+            Some(validator) if !validator.is_valid(value) => Err(described(validator, value, for_log)),
             Some(_) | None => Ok(()),
         }
     }
@@ -91,8 +97,8 @@ fn compile(schema: &Value) -> Result<Validator, String> {
         .map_err(|error| error.to_string())
 }
 
-/// What does not fit, each fault with its place and without the value.
-fn described(validator: &Validator, value: &Value) -> String {
+/// What does not fit, without the values.
+fn described(validator: &Validator, value: &Value, tell: fn(&ValidationError<'_>) -> String) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut more = false;
     for error in validator.iter_errors(value) {
@@ -100,19 +106,79 @@ fn described(validator: &Validator, value: &Value) -> String {
             more = true;
             break;
         }
-        let place = error.instance_path().to_string();
-        let message = error.masked_with("the value").to_string();
-        let message: String = message.chars().take(MESSAGE_CHARACTERS_MAX).collect();
-        let text = if place.is_empty() {
-            message
-        } else {
-            format!("`{}`: {message}", place.trim_start_matches('/'))
-        };
-        texts.push(text);
+        texts.push(tell(&error));
     }
     let mut text = texts.join("; ");
     if more {
         text.push_str("; and more");
     }
     text
+}
+
+/// A fault with its place in the value.
+fn for_caller(error: &ValidationError<'_>) -> String {
+    let place = error.instance_path().to_string();
+    let message = masked(error);
+    if place.is_empty() {
+        message
+    } else {
+        format!("`{}`: {message}", place.trim_start_matches('/'))
+    }
+}
+
+/// A fault with its place in the schema, which holds no word of whoever sent the value.
+fn for_log(error: &ValidationError<'_>) -> String {
+    let message = match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            format!("{} undeclared", unexpected.len())
+        }
+        ValidationErrorKind::PropertyNames { .. } => "a name that does not fit".to_owned(),
+        _ => masked(error),
+    };
+    format!("{message} (`{}` of the schema)", error.schema_path())
+}
+
+fn masked(error: &ValidationError<'_>) -> String {
+    let message = error.masked_with("the value").to_string();
+    message.chars().take(MESSAGE_CHARACTERS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_log_keeps_no_name_and_no_value_that_a_caller_chose() {
+        let schema = json!({
+            "type":"object", "required":["id"], "additionalProperties":false,
+            "properties":{
+                "id":{"type":"string","maxLength":4,"enum":["a"]},
+                "labels":{"type":"object","additionalProperties":{"type":"string"},"propertyNames":{"maxLength":3}},
+            },
+        });
+        let validator = compile(&schema).unwrap();
+        for (value, told, kept) in [
+            (json!({"id":"a","CANARY":1}), "CANARY", "1 undeclared"),
+            (json!({"id":"CANARY"}), "`id`", "/properties/id/"),
+            (
+                json!({"id":"a","labels":{"CANARY":"x"}}),
+                "labels",
+                "a name that does not fit",
+            ),
+            (
+                json!({"id":"a","labels":{"CAN":7}}),
+                "labels/CAN",
+                "/properties/labels/additionalProperties",
+            ),
+            (json!({}), "\"id\"", "\"id\""),
+        ] {
+            let caller = described(&validator, &value, for_caller);
+            assert!(caller.contains(told), "{value}: {caller}");
+            let log = described(&validator, &value, for_log);
+            assert!(log.contains(kept) && !log.contains("CAN"), "{value}: {log}");
+        }
+    }
 }

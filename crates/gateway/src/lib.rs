@@ -38,5 +38,5 @@ pub use facts::{FactsFault, Sources};
 pub use house::{Clock, Gateway, GatewayFault, Parts};
 pub use pipeline::{Asked, Flow};
 pub use release::Released;
-pub use session::{Running, Session, SessionId, Sessions, SessionsFull};
+pub use session::{Running, RunningRequest, Session, SessionId, Sessions, SessionsFull};
 pub use stream::{Cursor, Next, NotResumed, Stream, StreamId};

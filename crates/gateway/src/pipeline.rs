@@ -233,7 +233,7 @@ impl Gateway {
             tool = walk.name.chars().take(64).collect::<String>(),
             caller = %walk.principal.caller().subject,
             refusal = %refusal.code(),
-            why = refusal.for_operator(),
+            why = refusal.for_log(),
             "refused"
         );
         let deadline = Instant::now() + self.limits.ledger_timeout;
@@ -260,7 +260,7 @@ impl Gateway {
                 if listed {
                     refusal
                 } else {
-                    Refusal::new(RefusalCode::UnknownTool, refusal.for_operator())
+                    Refusal::new(RefusalCode::UnknownTool, refusal.for_operator()).with_log(refusal.for_log())
                 }
             }
             RefusalCode::Unauthenticated
@@ -308,7 +308,7 @@ impl Gateway {
                 call = %walk.id,
                 tool = walk.name,
                 refusal = %refusal.code(),
-                why = refusal.for_operator(),
+                why = refusal.for_log(),
                 "the call was made and its answer does not go out"
             );
         }

@@ -98,6 +98,8 @@ impl Checks<'_> {
         self.schemas
             .check_result(self.tool, &value)
             .map_err(|faults| invalid(format!("the answer does not fit its schema: {faults}")))?;
+        // As text, a credential could be spelled in the escapes of JSON.
+        self.hides_credentials_in(&value)?;
         // Structured content goes out where a schema promises it; else the text says all there is (TOOL-06).
         if self.has_output_schema() {
             Ok(Reply::structured(value))
@@ -134,8 +136,12 @@ impl Checks<'_> {
             && let Ok(problem) = parse_foreign(&answer.body, self.json_limits())
             && let Some(said) = problem_text(&problem)
         {
+            // Before it is cut: half a credential is not found any more, and too much all the same.
+            if self.service.reveals(said.as_bytes()) {
+                return Err(revealed());
+            }
             text.push_str(": ");
-            text.push_str(&said);
+            text.push_str(&cut(said));
         }
         Ok(Reply::failure(text))
     }
@@ -145,18 +151,21 @@ impl Checks<'_> {
         let in_text = reply.content.iter().any(|content| match content {
             Content::Text(text) => self.service.reveals(text.as_bytes()),
         });
-        if in_text
-            || reply
-                .structured
-                .as_ref()
-                .is_some_and(|value| self.is_revealed_in(value))
-        {
-            return Err(Refusal::new(
-                RefusalCode::ResultWithheld,
-                "the answer repeats the credential of the upstream and was withheld",
-            ));
+        if in_text {
+            return Err(revealed());
         }
-        Ok(())
+        reply
+            .structured
+            .as_ref()
+            .map_or(Ok(()), |value| self.hides_credentials_in(value))
+    }
+
+    fn hides_credentials_in(&self, value: &Value) -> Result<(), Refusal> {
+        if self.is_revealed_in(value) {
+            Err(revealed())
+        } else {
+            Ok(())
+        }
     }
 
     fn is_revealed_in(&self, value: &Value) -> bool {
@@ -199,6 +208,13 @@ impl Checks<'_> {
     }
 }
 
+fn revealed() -> Refusal {
+    Refusal::new(
+        RefusalCode::ResultWithheld,
+        "the answer repeats the credential of the upstream and was withheld",
+    )
+}
+
 fn invalid(why: impl Into<String>) -> Refusal {
     Refusal::new(RefusalCode::ResultInvalid, why)
 }
@@ -221,16 +237,21 @@ fn problem_text(problem: &Value) -> Option<String> {
     let said = FIELDS
         .iter()
         .find_map(|field| problem.pointer(field).and_then(Value::as_str))?;
-    let mut text: String = said
+    let text = said
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .filter(|c| !matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}'))
-        .take(PROBLEM_CHARACTERS_MAX)
         .collect();
-    if text.len() < said.len() {
+    (!looks_like_a_trace(said)).then_some(text)
+}
+
+/// The beginning of a text.
+fn cut(mut text: String) -> String {
+    if let Some((at, _)) = text.char_indices().nth(PROBLEM_CHARACTERS_MAX) {
+        text.truncate(at);
         text.push('…');
     }
-    (!looks_like_a_trace(said)).then_some(text)
+    text
 }
 
 /// A message that carries a stack trace tells of the inside of the service and nothing that a model could act on.
@@ -310,13 +331,13 @@ mod tests {
         );
         assert_eq!(
             problem_text(&json!({"message":"a\u{200B}b\u{202E}c\nd\u{E0041}"})).as_deref(),
-            Some("abc d…")
+            Some("abc d")
         );
     }
 
     #[test]
     fn a_long_problem_is_cut_at_its_limit() {
-        let text = |length: usize| problem_text(&json!({"message":"x".repeat(length)})).unwrap();
+        let text = |length: usize| cut("x".repeat(length));
         assert_eq!(text(300), "x".repeat(300));
         assert_eq!(text(301), format!("{}…", "x".repeat(300)));
     }

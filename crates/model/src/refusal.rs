@@ -117,6 +117,7 @@ pub struct Refusal {
     code: RefusalCode,
     detail: Option<String>,
     for_operator: String,
+    for_log: Option<String>,
 }
 
 impl Refusal {
@@ -127,6 +128,7 @@ impl Refusal {
             code,
             detail: None,
             for_operator: for_operator.into(),
+            for_log: None,
         }
     }
 
@@ -134,6 +136,13 @@ impl Refusal {
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds what a log may keep, where the whole story repeats something that the caller said.
+    #[must_use]
+    pub fn with_log(mut self, for_log: impl Into<String>) -> Self {
+        self.for_log = Some(for_log.into());
         self
     }
 
@@ -158,10 +167,16 @@ impl Refusal {
         }
     }
 
-    /// What the operator reads.
+    /// What the operator reads who asks.
     #[must_use]
     pub fn for_operator(&self) -> &str {
         &self.for_operator
+    }
+
+    /// What a log keeps.
+    #[must_use]
+    pub fn for_log(&self) -> &str {
+        self.for_log.as_deref().unwrap_or(&self.for_operator)
     }
 }
 
@@ -210,5 +225,7 @@ mod tests {
         assert!(!refusal.for_agent().contains("secret-rule"));
         let refusal = refusal.with_detail("`limit` is 500; at most 100");
         assert!(refusal.for_agent().ends_with(": `limit` is 500; at most 100"));
+        assert_eq!(refusal.for_log(), refusal.for_operator());
+        assert_eq!(refusal.with_log("a limit").for_log(), "a limit");
     }
 }

@@ -74,7 +74,9 @@ pub(crate) async fn call(
     flow: &Flow,
 ) -> Option<Bytes> {
     let name = asked.name.clone();
-    match gateway.call(principal, asked, flow).await {
+    // On the heap: the walk is ten kilobytes long, and each task that holds it in itself copies it ten times on its way
+    // into the runtime and out again.
+    match Box::pin(gateway.call(principal, asked, flow)).await {
         Ok(released) => Some(
             gateway
                 .server()

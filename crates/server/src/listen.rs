@@ -42,7 +42,9 @@ pub struct Listener {
 #[derive(Debug, thiserror::Error)]
 pub enum ListenFault {
     /// The address is taken, not ours, or not allowed.
-    #[error("cannot listen on `{address}`: {source}; stop what listens there, or choose another `listen`")]
+    #[error(
+        "cannot listen on `{address}`: {source}; stop what listens there, or choose another address, as `listen` or with `--listen`"
+    )]
     Bind {
         /// The address that was asked for.
         address: SocketAddr,
@@ -123,6 +125,8 @@ impl Listener {
                 }
             });
         }
+        // Whoever finds the door closed can be sure that no call is taken in any more, on any connection.
+        face.gateway().drain();
         drop(self.socket);
         // It ends with the shutdown, and holds nothing that could be lost.
         let _ = sweeping.await;
@@ -176,10 +180,9 @@ async fn sweep(face: Face, shutdown: CancellationToken) {
     }
 }
 
-/// Ends in order: calls first, then streams, then connections.
+/// Ends in order, when no new calls are taken: calls first, then streams, then connections.
 async fn drain(face: &Face, graceful: GracefulShutdown, timeout: Duration) -> usize {
     let gateway = face.gateway();
-    gateway.drain();
     let deadline = Instant::now() + timeout;
     let cut_off = gateway.drained(deadline).await;
     // Calls that still run are cut off: those in sessions with their sessions, the others with this.

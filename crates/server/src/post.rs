@@ -61,13 +61,17 @@ pub(crate) async fn post(
     let limits = face.0.gateway.limits();
     let fields = HttpFields(&parts.headers);
     match sort(&fields, &body, limits) {
-        Err(reject) => refuse::reject(&reject),
+        Err(reject) => {
+            // Nobody spoke a revision yet, so the form without an id is the newest one's.
+            let error = answer::error(Revision::NEWEST_STATELESS, reject.id.as_ref(), &reject.failure);
+            whole(reject.status, error, &around)
+        }
         Ok(Sorted::Stateless { revision, inbound }) => {
             // HM-01: a session id is not looked at here, and none is given.
             one(face, principal, None, revision, inbound, &around).await
         }
         Ok(Sorted::Opening { id, opening }) => match fields.field(wire::header::SESSION) {
-            Field::Absent => open(face, &principal, &id, &opening),
+            Field::Absent => open(face, &principal, &id, &opening, &around),
             Field::One(session) if find(face, &principal, session).is_none() => lost(),
             Field::One(_) | Field::Many => {
                 let text = "this session is already open; leave `Mcp-Session-Id` out to open another";
@@ -107,7 +111,7 @@ pub(crate) async fn post(
 }
 
 /// Opens a session and answers `initialize` (HL-12).
-fn open(face: &Face, principal: &Caller, id: &Id, opening: &Opening) -> Response {
+fn open(face: &Face, principal: &Caller, id: &Id, opening: &Opening, around: &Around) -> Response {
     let gateway = &face.0.gateway;
     match gateway.sessions().open(principal, opening) {
         Err(full) => {
@@ -118,10 +122,8 @@ fn open(face: &Face, principal: &Caller, id: &Id, opening: &Opening) -> Response
         }
         Ok(session) => {
             let said = answer::Said::Opened;
-            let mut response = refuse::json(
-                StatusCode::OK,
-                gateway.server().result(session.revision(), id, &said),
-            );
+            let body = gateway.server().result(session.revision(), id, &said);
+            let mut response = whole(200, Some(body), around);
             if let Ok(value) = HeaderValue::from_str(session.id().as_str()) {
                 response
                     .headers_mut()
@@ -144,10 +146,15 @@ async fn one(
     match inbound {
         Inbound::Request(request) => match begin(&face.0.gateway, &principal, revision, *request) {
             Work::Answered { status, body } => whole(status, body, around),
-            Work::Call(ask) => match session {
-                Some(session) => call_in_session(face, principal, session, ask, around).await,
-                None => call_alone(face, principal, revision, ask, around).await,
-            },
+            Work::Call(mut ask) => {
+                // A reader of JSON alone gets JSON, whatever else it asks for: there is no place for reports in it
+                // (HL-04).
+                ask.progress = ask.progress.filter(|_| around.events);
+                match session {
+                    Some(session) => call_in_session(face, principal, session, ask, around).await,
+                    None => call_alone(face, principal, revision, ask, around).await,
+                }
+            }
         },
         Inbound::Notice(notice) => {
             noted(session.as_deref(), &notice);
@@ -155,7 +162,10 @@ async fn one(
         }
         // HL-03: accepted, and there is nothing that it answers.
         Inbound::Response => refuse::empty(StatusCode::ACCEPTED),
-        Inbound::Refused { id, failure } => refuse::failure(revision, id.as_ref(), &failure),
+        Inbound::Refused { id, failure } => {
+            let error = answer::error(revision, id.as_ref(), &failure);
+            whole(failure.status(revision), error, around)
+        }
     }
 }
 
@@ -278,7 +288,6 @@ async fn call_in_session(
     let reading = session.read(stream);
     let ended = session.ended().clone();
     face.0.tasks.spawn(async move {
-        let _running = running;
         let interval = gateway.limits().progress_interval;
         let work = call(&gateway, &principal, revision, &id, asked, &flow);
         let answered = match &progress {
@@ -287,6 +296,8 @@ async fn call_in_session(
                 with_progress(work, revision, token, interval, Reports::Stream(&session, stream)).await
             }
         };
+        // Its id is free when its answer can be read, and not a moment later.
+        drop(running);
         if let Some(body) = answered {
             session.push(stream, &body);
         }

@@ -37,17 +37,6 @@ pub(crate) fn failure(revision: Revision, id: Option<&Id>, failure: &Failure) ->
     with_status(failure.status(revision), revision, id, failure)
 }
 
-/// A POST that was refused before it was known whose it is.
-pub(crate) fn reject(reject: &Reject) -> Response {
-    // Nobody spoke a revision yet, so the form without an id is the newest one's.
-    with_status(
-        reject.status,
-        Revision::NEWEST_STATELESS,
-        reject.id.as_ref(),
-        &reject.failure,
-    )
-}
-
 /// A POST that was refused in a session.
 pub(crate) fn reject_in(revision: Revision, reject: &Reject) -> Response {
     with_status(reject.status, revision, reject.id.as_ref(), &reject.failure)

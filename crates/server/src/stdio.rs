@@ -4,9 +4,10 @@
 //! (STDIO-09). Nothing but messages is written to the output; logs go elsewhere (STDIO-02).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use gateway::{Flow, Gateway, Running};
+use gateway::{Flow, Gateway, Running, RunningRequest};
 use identity::Principal;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -61,7 +62,9 @@ pub async fn stdio(
         tasks: tasks.clone(),
         places: Arc::new(Semaphore::new(places)),
     };
-    let read = pipe.read(input, &shutdown).await;
+    let late = CancellationToken::new();
+    let clock = tokio::spawn(ring(shutdown.clone(), late.clone(), limits.drain_timeout));
+    let read = pipe.read(input, &shutdown, &late).await;
     if shutdown.is_cancelled() {
         gateway.drain();
     }
@@ -72,15 +75,35 @@ pub async fn stdio(
         .is_err()
     {
         pipe.running.cancel_all();
-        tasks.wait().await;
+        tokio::select! {
+            biased;
+            () = tasks.wait() => {}
+            () = ring_out(&late, limits.ledger_timeout) => {}
+        }
     }
     drop(pipe);
     // Every sender is gone, so the writer ends when it has written what waits.
-    match writer.await {
-        Ok(Ok(())) => read,
-        Ok(Err(error)) => Err(StdioFault::Write(error)),
-        Err(error) => Err(StdioFault::Write(std::io::Error::other(error))),
-    }
+    let written = tokio::select! {
+        biased;
+        written = writer => written.unwrap_or_else(|error| Err(std::io::Error::other(error))),
+        () = ring_out(&late, limits.ledger_timeout) => Err(std::io::ErrorKind::TimedOut.into()),
+    };
+    clock.abort();
+    written.map_err(StdioFault::Write).and(read)
+}
+
+/// Rings `time` after `shutdown`. A client that does not read is waited for until then: without a signal it may take
+/// as long as it likes.
+async fn ring(shutdown: CancellationToken, late: CancellationToken, time: Duration) {
+    shutdown.cancelled().await;
+    tokio::time::sleep(time).await;
+    late.cancel();
+}
+
+/// Comes to pass when it has rung, and calls that were cut off have had their time to be written down.
+async fn ring_out(late: &CancellationToken, time: Duration) {
+    late.cancelled().await;
+    tokio::time::sleep(time).await;
 }
 
 /// Writes messages in the order in which they come, each on its line (STDIO-01).
@@ -126,6 +149,7 @@ impl Pipe {
         &self,
         input: impl AsyncRead + Unpin,
         shutdown: &CancellationToken,
+        late: &CancellationToken,
     ) -> Result<(), StdioFault> {
         let limits = self.gateway.limits();
         let mut input = BufReader::with_capacity(64 << 10, input);
@@ -134,6 +158,8 @@ impl Pipe {
             let line = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Ok(()),
+                // Nobody reads any more, so nothing more is carried out.
+                () = self.out.closed() => return Ok(()),
                 line = next_line(&mut input, limits.body_bytes_max) => line.map_err(StdioFault::Read)?,
             };
             let line = match line {
@@ -147,8 +173,12 @@ impl Pipe {
                         limit = limits.body_bytes_max,
                         "a line was longer than `body_bytes_max`"
                     );
-                    self.say(answer::error(revision, None, &Failure::InvalidRequest(text)))
-                        .await;
+                    let said = answer::error(revision, None, &Failure::InvalidRequest(text));
+                    tokio::select! {
+                        biased;
+                        () = self.say(said) => {}
+                        () = late.cancelled() => return Ok(()),
+                    }
                     continue;
                 }
             };
@@ -156,37 +186,40 @@ impl Pipe {
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            match sort(&line, session, limits) {
-                Line::Opening { id, opening } => {
-                    session = Some(opening.revision);
-                    let said = answer::Said::Opened;
-                    self.say(Some(self.gateway.server().result(opening.revision, &id, &said)))
-                        .await;
-                }
-                Line::One { revision, inbound } => self.one(revision, inbound).await,
-                Line::Batch { revision, messages } => self.batch(revision, messages).await,
+            tokio::select! {
+                biased;
+                () = self.take(&line, &mut session) => {}
+                // It waits for a client that does not read.
+                () = late.cancelled() => return Ok(()),
             }
+        }
+    }
+
+    /// Serves one line.
+    async fn take(&self, line: &[u8], session: &mut Option<Revision>) {
+        match sort(line, *session, self.gateway.limits()) {
+            Line::Opening { id, opening } => {
+                *session = Some(opening.revision);
+                let said = answer::Said::Opened;
+                self.say(Some(self.gateway.server().result(opening.revision, &id, &said)))
+                    .await;
+            }
+            Line::One { revision, inbound } => self.one(revision, inbound).await,
+            Line::Batch { revision, messages } => self.batch(revision, messages).await,
         }
     }
 
     /// Serves one message. What is answered at once is answered in the order of the input; calls answer when they end.
     async fn one(&self, revision: Revision, inbound: Inbound) {
-        match inbound {
-            Inbound::Request(request) => match begin(&self.gateway, &self.principal, revision, *request) {
-                Work::Answered { body, .. } => self.say(body).await,
-                Work::Call(ask) => {
-                    let (pipe, place) = (self.clone(), self.place().await);
-                    self.tasks.spawn(async move {
-                        let _place = place;
-                        let answered = pipe.call(revision, ask).await;
-                        pipe.say(answered).await;
-                    });
-                }
-            },
-            Inbound::Notice(notice) => self.noted(&notice),
-            Inbound::Response => {}
-            Inbound::Refused { id, failure } => {
-                self.say(answer::error(revision, id.as_ref(), &failure)).await
+        match self.begin(revision, inbound) {
+            Begun::Said(answer) => self.say(answer).await,
+            Begun::Call(ask, running) => {
+                let (pipe, place) = (self.clone(), self.place().await);
+                self.tasks.spawn(async move {
+                    let _place = place;
+                    let answered = pipe.call(revision, ask, running).await;
+                    pipe.say(answered).await;
+                });
             }
         }
     }
@@ -194,11 +227,16 @@ impl Pipe {
     /// Serves a batch in a task of its own; its answers come together (BASE-09).
     async fn batch(&self, revision: Revision, messages: Vec<Inbound>) {
         let (pipe, place) = (self.clone(), self.place().await);
+        let begun: Vec<Begun> = messages
+            .into_iter()
+            .map(|message| self.begin(revision, message))
+            .collect();
         self.tasks.spawn(async move {
             let _place = place;
-            let work = messages
-                .into_iter()
-                .map(|message| pipe.element(revision, message));
+            let work = begun.into_iter().map(async |begun| match begun {
+                Begun::Said(answer) => answer,
+                Begun::Call(ask, running) => pipe.call(revision, ask, running).await,
+            });
             let answers: Vec<Bytes> = futures_util::future::join_all(work)
                 .await
                 .into_iter()
@@ -210,32 +248,37 @@ impl Pipe {
         });
     }
 
-    async fn element(&self, revision: Revision, message: Inbound) -> Option<Bytes> {
-        match message {
+    /// Takes a message in. Whatever a later line may refer to is known when this returns: a call can be cancelled, and
+    /// its id is in use, before the task that carries it out has run.
+    fn begin(&self, revision: Revision, inbound: Inbound) -> Begun {
+        match inbound {
             Inbound::Request(request) => match begin(&self.gateway, &self.principal, revision, *request) {
-                Work::Answered { body, .. } => body,
-                Work::Call(ask) => self.call(revision, ask).await,
+                Work::Answered { body, .. } => Begun::Said(body),
+                Work::Call(ask) => match self.running.start(&ask.id) {
+                    Some(running) => Begun::Call(ask, running),
+                    None => {
+                        let text = "a request with this id is still running".to_owned();
+                        let failure = Failure::InvalidRequest(text);
+                        Begun::Said(answer::error(revision, Some(&ask.id), &failure))
+                    }
+                },
             },
             Inbound::Notice(notice) => {
                 self.noted(&notice);
-                None
+                Begun::Said(None)
             }
-            Inbound::Response => None,
-            Inbound::Refused { id, failure } => answer::error(revision, id.as_ref(), &failure),
+            Inbound::Response => Begun::Said(None),
+            Inbound::Refused { id, failure } => Begun::Said(answer::error(revision, id.as_ref(), &failure)),
         }
     }
 
-    async fn call(&self, revision: Revision, ask: CallAsk) -> Option<Bytes> {
+    async fn call(&self, revision: Revision, ask: CallAsk, running: RunningRequest) -> Option<Bytes> {
         let CallAsk {
             id,
             progress,
             traceparent,
             asked,
         } = ask;
-        let Some(running) = self.running.start(&id) else {
-            let failure = Failure::InvalidRequest("a request with this id is still running".to_owned());
-            return answer::error(revision, Some(&id), &failure);
-        };
         let flow = Flow {
             transport: "stdio",
             received: Instant::now(),
@@ -277,6 +320,14 @@ impl Pipe {
             let _ = self.out.send(message).await;
         }
     }
+}
+
+/// A message that was taken in.
+enum Begun {
+    /// There is nothing more to do than to say this.
+    Said(Option<Bytes>),
+    /// A call, whose id is in use until it has ended.
+    Call(CallAsk, RunningRequest),
 }
 
 enum Read {

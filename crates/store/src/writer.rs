@@ -379,7 +379,8 @@ mod tests {
                 .execute(&mut admin)
                 .await
                 .unwrap();
-            let url = format!("{base}?options=-csearch_path%3D{schema}");
+            let mark = if base.contains('?') { '&' } else { '?' };
+            let url = format!("{base}{mark}options=-csearch_path%3D{schema}");
             follows(&StoreUrl::parse(&url, Path::new("/")).unwrap(), "off", "on").await;
         }
     }

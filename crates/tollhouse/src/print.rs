@@ -65,6 +65,13 @@ pub(crate) fn ended() -> Result<(), Failure> {
     }
 }
 
+/// A count with its noun, as `1 tool` and `5 tools`.
+pub(crate) fn counted(count: impl fmt::Display, one: &str, many: &str) -> String {
+    let count = count.to_string();
+    let noun = if count == "1" { one } else { many };
+    format!("{count} {noun}")
+}
+
 /// A table without lines, as wide as the terminal.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) {
     let mut table = Table::new();
@@ -150,6 +157,15 @@ mod tests {
         ] {
             assert_eq!(visible(text), expected);
         }
+    }
+
+    #[test]
+    fn a_count_has_the_noun_that_goes_with_it() {
+        let tools = |count: usize| counted(count, "tool", "tools");
+        assert_eq!(
+            (tools(0), tools(1), tools(21)),
+            ("0 tools".into(), "1 tool".into(), "21 tools".into())
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use config::{ConfigFault, Settings};
 use policy::PolicyFault;
 use serde::Serialize;
 
-use crate::print::tell;
+use crate::print::{counted, tell};
 
 /// A fault, with its place and what to do about it.
 ///
@@ -115,9 +115,6 @@ pub(crate) fn report(problems: &[Problem]) {
     for problem in problems {
         tell!("{problem}");
     }
-    let (count, faults) = (
-        problems.len(),
-        if problems.len() == 1 { "fault" } else { "faults" },
-    );
-    tell!("tollhouse: {count} {faults}; nothing was started");
+    let faults = counted(problems.len(), "fault", "faults");
+    tell!("tollhouse: {faults}; nothing was started");
 }

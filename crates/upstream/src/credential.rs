@@ -3,7 +3,7 @@
 use std::fmt;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use config::CredentialSetting;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use memchr::memmem::Finder;
@@ -120,9 +120,10 @@ impl Credential {
         }
     }
 
-    /// Whether bytes from outside repeat the credential, in any spelling that it is sent in.
+    /// Whether bytes from outside repeat the credential: as it is, percent-encoded, in hexadecimal, or in Base64, also as
+    /// a part of something longer.
     ///
-    /// A credential shorter than six bytes is not looked for.
+    /// A credential shorter than six bytes is not looked for. Nothing finds one that a service hides on purpose.
     #[must_use]
     pub fn is_in(&self, bytes: &[u8]) -> bool {
         self.needles.iter().any(|needle| needle.find(bytes).is_some())
@@ -150,7 +151,15 @@ fn needles(secrets: &[&str]) -> Vec<Finder<'static>> {
     for secret in secrets {
         texts.push((*secret).to_owned());
         texts.push(utf8_percent_encode(secret, STRICT).to_string());
-        texts.push(STANDARD.encode(secret).trim_end_matches('=').to_owned());
+        texts.push(utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string());
+        for spell in [
+            |byte: u8| format!("%{byte:02X}"),
+            |byte| format!("{byte:02x}"),
+            |byte| format!("{byte:02X}"),
+        ] {
+            texts.push(secret.bytes().map(spell).collect());
+        }
+        texts.extend(base64_parts(secret));
     }
     texts.retain(|text| text.len() >= NEEDLE_BYTES_MIN);
     texts.sort_unstable();
@@ -159,6 +168,21 @@ fn needles(secrets: &[&str]) -> Vec<Finder<'static>> {
         .iter()
         .map(|text| Finder::new(text.as_bytes()).into_owned())
         .collect()
+}
+
+/// What is certain of the Base64 of something that has the secret in it: three bytes become four characters, so that it
+/// depends on where the secret begins, and its first and last characters may be shared with what stands around it.
+fn base64_parts(secret: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    for (before, shared) in [("", 0), ("-", 2), ("--", 3)] {
+        let bytes = format!("{before}{secret}");
+        // Six bits a character: those that only the secret decides.
+        let certain = bytes.len() * 8 / 6;
+        for encoded in [STANDARD.encode(&bytes), URL_SAFE.encode(&bytes)] {
+            parts.extend(encoded.get(shared..certain).map(str::to_owned));
+        }
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -216,8 +240,24 @@ mod tests {
     #[test]
     fn a_credential_is_known_again_in_every_spelling_and_never_printed() {
         let credential = bearer();
-        for text in ["x canary/77+x y", "canary%2F77%2Bx", "Y2FuYXJ5Lzc3K3g"] {
+        for text in [
+            "x canary/77+x y",
+            "canary%2F77%2Bx",
+            "%63%61%6E%61%72%79%2F%37%37%2B%78",
+            "63616e6172792f37372b78",
+            "63616E6172792F37372B78",
+            "Y2FuYXJ5Lzc3K3g",
+        ] {
             assert!(credential.is_in(text.as_bytes()), "{text}");
+        }
+        // Wherever in something longer it begins and ends.
+        for before in ["", "a", "ab", "abc", "abcd"] {
+            for after in ["", "x", "xy", "xyz"] {
+                let whole = format!("{before}canary/77+x{after}");
+                for text in [STANDARD.encode(&whole), URL_SAFE.encode(&whole)] {
+                    assert!(credential.is_in(text.as_bytes()), "{whole}: {text}");
+                }
+            }
         }
         assert!(!credential.is_in(b"canary/77"));
         assert_eq!(format!("{credential:?}"), "Credential(header authorization)");

@@ -140,8 +140,7 @@ impl Opening {
 impl Cancel {
     /// Reads the parameters; anything odd is ignored, as the receiver of a notification does (CAN-01).
     pub(crate) fn read(params: &Params<'_>) -> Option<Self> {
-        let value: Value = serde_json::from_str(params.request_id?.get()).ok()?;
-        Id::of(&value).ok().map(|id| Self { id })
+        Id::read(params.request_id?.get()).ok().map(|id| Self { id })
     }
 }
 

@@ -129,7 +129,7 @@ fn lone_id(bytes: &[u8], limits: JsonLimits) -> Option<Id> {
         return None;
     }
     let loose: Loose<'_> = serde_json::from_slice(bytes).ok()?;
-    Id::of(&serde_json::from_str(loose.id?.get()).ok()?).ok()
+    Id::read(loose.id?.get()).ok()
 }
 
 // === the parts, before they are judged ===
@@ -146,10 +146,7 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn judge(self) -> Result<Envelope<'a>, EnvelopeFault> {
-        let id = self.id.map(|raw| {
-            let value: Value = serde_json::from_str(raw.get()).map_err(|_| IdFault::Kind("no JSON value"))?;
-            Id::of(&value)
-        });
+        let id = self.id.map(|raw| Id::read(raw.get()));
         let (id, id_fault) = match id {
             None => (None, None),
             Some(Ok(id)) => (Some(id), None),

@@ -40,6 +40,17 @@ const NEEDS: &[Need] = &[
         there: postgres,
         package: "postgresql",
     },
+    Need {
+        what: "strace",
+        there: || in_path("strace").is_some(),
+        package: "strace",
+    },
+    // Smaller images have it in their shell only.
+    Need {
+        what: "kill",
+        there: || in_path("kill").is_some(),
+        package: "procps",
+    },
 ];
 
 /// Programs that other people wrote, in a folder under `.peers/`.
@@ -74,6 +85,11 @@ const PEERS: &[Peers] = &[
         lock: "crates/e2e/peers/requirements-2.txt",
         install: |folder| venv(folder, "crates/e2e/peers/requirements-2.txt"),
     },
+    Peers {
+        folder: "source",
+        lock: "crates/e2e/peers/requirements-source.txt",
+        install: source,
+    },
 ];
 
 /// Installs what is missing.
@@ -102,7 +118,7 @@ fn machine() -> Result<()> {
     let missing = || NEEDS.iter().filter(|need| !(need.there)()).collect::<Vec<_>>();
     let needs = missing();
     if needs.is_empty() {
-        println!("git, npm, Python and PostgreSQL are there");
+        println!("what the machine has to have is there");
         return Ok(());
     }
     let whats = named(&needs);
@@ -245,4 +261,35 @@ fn venv(folder: &Path, requirements: &str) -> Result<()> {
         .args(words.map(OsStr::new))
         .arg(root().join(requirements))
         .env("PIP_DISABLE_PIP_VERSION_CHECK", "1"))
+}
+
+/// Unpacks a source package. Pip builds its metadata before it keeps it; what builds that is exact too.
+fn source(folder: &Path) -> Result<()> {
+    venv(folder, "crates/e2e/peers/requirements-build.txt")?;
+    let python: PathBuf = folder.join("bin/python");
+    let words = [
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--no-binary=:all:",
+        "--no-build-isolation",
+        "--require-hashes",
+        "--requirement",
+    ];
+    run(Command::new(&python)
+        .args(words.map(OsStr::new))
+        .arg(root().join("crates/e2e/peers/requirements-source.txt"))
+        .arg("--dest")
+        .arg(folder)
+        .env("PIP_DISABLE_PIP_VERSION_CHECK", "1"))?;
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "gz") {
+            let words = ["-m", "tarfile", "--extract"];
+            run(Command::new(&python).args(words).arg(&path).arg(folder))?;
+        }
+    }
+    Ok(())
 }

@@ -21,6 +21,7 @@
 
 pub mod command;
 pub mod documents;
+pub mod fuzz;
 pub mod install;
 pub mod repository;
 pub mod rooms;

@@ -1,7 +1,13 @@
 //! What a person types: `cargo xtask …`. The logic is in the library.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, reason = "chores tell on the terminal what they do")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "chores tell on the terminal what they do"
+)]
+
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
@@ -29,6 +35,16 @@ enum Chore {
     Deny,
     /// Install what the end-to-end tests need beside Rust
     Install,
+    /// Run the fuzz targets from their corpora, one after the other
+    Fuzz {
+        /// One target; without it, all.
+        target: Option<String>,
+        /// How long each runs, in seconds.
+        #[arg(default_value_t = xtask::fuzz::SECONDS)]
+        seconds: u32,
+    },
+    /// Write docs/conformance.md from a run of the official conformance suite
+    Conformance,
     /// Compare each room's clippy.toml with the table of rooms, or write it
     Rooms {
         /// Write what differs.
@@ -43,15 +59,32 @@ enum Chore {
     },
 }
 
-fn main() -> Result<()> {
-    match Cli::parse().chore {
-        Chore::Check => stage::run_all(stage::CHECK),
-        Chore::Test => stage::run_all(stage::TEST),
-        Chore::E2e => stage::run_all(stage::E2E),
-        Chore::Deny => stage::deny(),
-        Chore::Install => xtask::install::install(),
-        Chore::Rooms { write } => keep(&ROOMS.iter().map(Room::clippy_file).collect::<Vec<_>>(), write),
-        Chore::Docs { write } => keep(&xtask::documents::all()?, write),
+fn main() -> ExitCode {
+    match Cli::parse().chore.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        // Not as the result of `main`, which adds a backtrace that nobody needs.
+        Err(fault) => {
+            eprintln!("error: {fault:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+// === impl Chore ===
+
+impl Chore {
+    fn run(self) -> Result<()> {
+        match self {
+            Self::Check => stage::run_all(stage::CHECK),
+            Self::Test => stage::run_all(stage::TEST),
+            Self::E2e => stage::run_all(stage::E2E),
+            Self::Deny => stage::deny(),
+            Self::Install => xtask::install::install(),
+            Self::Conformance => stage::conformance(),
+            Self::Fuzz { target, seconds } => xtask::fuzz::fuzz(target.as_deref(), seconds),
+            Self::Rooms { write } => keep(&ROOMS.iter().map(Room::clippy_file).collect::<Vec<_>>(), write),
+            Self::Docs { write } => keep(&xtask::documents::all()?, write),
+        }
     }
 }
 

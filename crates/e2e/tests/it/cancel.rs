@@ -90,7 +90,8 @@ async fn can_01_a_cancelled_call_ends_at_the_service_and_gets_no_answer() {
     let client = desk.legacy(&gate, "ada", "2025-11-25").await;
     let answer = client.post(&call(&client, 1)).await;
     assert_answer("2025-11-25", "tools/call", &answer.json());
-    // It ended before the cancellation came.
+    // It ended before the cancellation came; so did the handshake (LIFE-L08).
+    assert_eq!(client.post(&cancel(0)).await.status, 202);
     assert_eq!(client.post(&cancel(1)).await.status, 202);
     assert!(client.ask("ping", json!({})).await["result"].is_object());
     close(gate).await;

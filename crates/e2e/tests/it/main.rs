@@ -9,13 +9,36 @@
     reason = "tests"
 )]
 
+mod audit;
+mod batches;
+mod bodies;
+mod calls;
+mod canary;
 mod cancel;
+mod check;
+mod cli;
 mod consent;
+mod corpus;
+mod demo;
+mod document;
+mod drain;
 mod egress;
+mod eras;
+mod guide;
+mod headers;
 mod identity;
+mod init;
+mod keys;
+mod killed;
+mod ledger;
+mod limits;
+mod lines;
+mod lists;
+mod origins;
 mod owners;
 mod posts;
 mod progress;
 mod results;
 mod road;
 mod sessions;
+mod storage;

@@ -88,7 +88,11 @@ async fn prog_01_without_a_token_nothing_is_reported() {
         // A second call with a token says when there would have been reports.
         desk.service.hold();
         let arrived = desk.service.count();
-        let silent = call(client, None);
+        let mut silent = call(client, None);
+        if client.revision == MODERN {
+            // LOG-03: nor is anything logged to a client, whatever it asks for.
+            silent["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
+        }
         let silent = client
             .send(Method::POST, &silent, &events_only, silent.to_string())
             .await;
@@ -107,6 +111,59 @@ async fn prog_01_without_a_token_nothing_is_reported() {
         // And as JSON there is no place for any.
         let plain = client.post(&call(client, None)).await;
         assert_eq!(plain.header("content-type"), Some("application/json"));
+    }
+    close(gate).await;
+}
+
+#[tokio::test]
+async fn hl_04_hm_08_a_reader_of_json_alone_gets_json_though_it_asks_for_reports() {
+    let (desk, gate) = Plan::new().limit("progress_interval", "\"10ms\"").serve().await;
+    let mut clients = vec![desk.modern(&gate, "ada")];
+    for revision in LEGACY {
+        clients.push(desk.legacy(&gate, "ada", revision).await);
+    }
+    for client in &clients {
+        for (accept, media) in [
+            ("application/json", "application/json"),
+            ("application/json, text/event-stream;q=0", "application/json"),
+            ("application/*", "application/json"),
+            ("*/*", "text/event-stream"),
+        ] {
+            let message = call(client, Some(json!("p")));
+            let answer = client.post_with(&message, &[("accept", Some(accept))]).await;
+            assert_eq!(answer.status, 200, "{accept}");
+            assert_eq!(answer.header("content-type"), Some(media), "{accept}");
+            assert_answer(&client.revision, "tools/call", &answer.json());
+        }
+    }
+    close(gate).await;
+}
+
+#[tokio::test]
+async fn hm_10_an_answer_that_takes_its_time_keeps_its_stream_open_with_comments() {
+    let (desk, gate) = Plan::new().limit("keep_alive_interval", "\"50ms\"").serve().await;
+    let mut clients = vec![desk.modern(&gate, "ada")];
+    for revision in LEGACY {
+        clients.push(desk.legacy(&gate, "ada", revision).await);
+    }
+    let events_only = [("accept", Some("text/event-stream"))];
+    for client in &clients {
+        desk.service.hold();
+        let message = call(client, None);
+        let mut stream = client
+            .send(Method::POST, &message, &events_only, message.to_string())
+            .await;
+        assert_eq!(stream.header("x-accel-buffering"), Some("no"));
+        let mut text = String::new();
+        while text.matches(": keep-alive\n\n").count() < 3 {
+            text.push_str(std::str::from_utf8(&stream.bytes().await.unwrap()).unwrap());
+        }
+        // Nobody takes a comment for a message, and only one revision says more before the answer (HL-06).
+        let primed = client.revision == "2025-11-25";
+        assert_eq!(text.contains("data:"), primed, "{}: {text:?}", client.revision);
+        desk.service.let_go();
+        let answer = stream.message().await.unwrap();
+        assert_answer(&client.revision, "tools/call", &answer);
     }
     close(gate).await;
 }

@@ -140,7 +140,7 @@ async fn only_the_fields_that_a_reviewer_named_leave() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_the_published_schema_is_withheld() {
+async fn tool_06_tool_12_an_answer_that_does_not_fit_the_published_schema_is_withheld() {
     let desk = Desk::of(|house| house).await;
     let result = desk.given("orders_read", json!({"id":"o-1","note":"n"})).await;
     assert_eq!(result["structuredContent"], json!({"id":"o-1","note":"n"}));

@@ -114,7 +114,7 @@ async fn a_refused_call_makes_no_request_and_the_ledger_says_why() {
     let now = Timestamp::now().as_second();
     let before = town.service.requests();
 
-    // Another tenant's record, and one that nobody owns.
+    // Another tenant's record, and one that nobody owns: knowing an id is no right (TOOL-12, TOOL-14).
     for id in ["inv-2001", "inv-9999"] {
         let result = town.status(&ada, id).await;
         assert_eq!(result["isError"], true, "{id}");

@@ -191,6 +191,7 @@ async fn hl_16_hl_17_the_session_is_the_truth_about_the_version() {
         let client = desk.legacy(&gate, "ada", revision).await;
         let ping = client.request(1, "ping", json!({}));
         for (version, status) in [
+            // HM-13: one that is missing is no fault, because old clients send none.
             (None, 200),
             (Some(revision), 200),
             (Some("2025-01-01"), 400),
@@ -367,6 +368,40 @@ async fn hl_06_hl_08_a_listening_stream_is_primed_where_that_exists_and_kept_ali
         }
         assert_eq!(client.end().await.status, 204);
         while stream.bytes().await.is_some() {}
+    }
+    close(gate).await;
+}
+
+#[tokio::test]
+async fn hl_09_hl_10_a_listening_stream_hears_nothing_of_the_answers_to_others() {
+    let (desk, gate) = Plan::new()
+        .limit("progress_interval", "\"20ms\"")
+        .limit("keep_alive_interval", "\"50ms\"")
+        .serve()
+        .await;
+    for revision in LEGACY {
+        let client = desk.legacy(&gate, "ada", revision).await;
+        let mut listening = client.listen(None).await;
+        assert_eq!(listening.status, 200);
+        let before = desk.service.count();
+        assert_answer(
+            revision,
+            "tools/call",
+            &client.post(&look(&client, 1)).await.json(),
+        );
+        desk.service.hold();
+        let mut stream = client.stream(&slow(&client, 2)).await;
+        desk.service.until(before + 2).await;
+        assert!(
+            stream.message().await.unwrap().get("method").is_some(),
+            "a report"
+        );
+        desk.service.let_go();
+        let messages = rest(&client, stream).await;
+        assert_eq!(messages.last().unwrap()["id"], 2);
+        // All that it was told, up to the end of the session, has no data.
+        assert_eq!(client.end().await.status, 204);
+        assert!(listening.message().await.is_none(), "{revision}");
     }
     close(gate).await;
 }

@@ -265,7 +265,7 @@ fn a_token_for_somebody_else_is_refused() {
 }
 
 #[test]
-fn the_issuer_is_compared_byte_for_byte() {
+fn auth_12_the_issuer_is_compared_byte_for_byte() {
     let desk = Desk::new();
     for iss in [
         "https://idp.example.com/realms/corp/",

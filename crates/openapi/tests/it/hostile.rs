@@ -33,7 +33,7 @@ fn with_schema(schema: &str, components: &str) -> String {
 }
 
 #[test]
-fn deep_nesting_is_refused_before_it_is_deep() {
+fn base_23_deep_nesting_is_refused_before_it_is_deep() {
     for text in [
         with_schema(
             &format!("{}{}", "{\"items\":".repeat(20_000), "}".repeat(20_000)),

@@ -662,6 +662,7 @@ fn a_bad_schema_blocks_its_operation_with_the_place() {
             "/$ref",
         ),
         (
+            // BASE-22: nothing is fetched, and nothing passes instead.
             "3.0.3",
             "{$ref: 'http://169.254.169.254/latest'}",
             BlockerCause::ReferenceExternal,

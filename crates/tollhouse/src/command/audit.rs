@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Export, Show, Tail, Verify};
 use crate::failure::Failure;
-use crate::print::{self, say, tell};
+use crate::print::{self, counted, say, tell};
 use crate::{house, log};
 
 /// How often `--follow` looks for new entries.
@@ -126,7 +126,10 @@ pub(crate) async fn export(args: Export) -> Result<(), Failure> {
         Err(fault @ ExportFault::Write(_)) => return Err(Failure::Unavailable(fault.to_string())),
         Err(fault) => return Err(unreadable(fault)),
     };
-    tell!("{count} entries were exported");
+    tell!(
+        "{}",
+        counted(count, "entry was exported", "entries were exported")
+    );
     Ok(())
 }
 
@@ -175,10 +178,14 @@ pub(crate) async fn verify(args: Verify) -> Result<(), Failure> {
             audit::export(&store, Selection::default(), BufWriter::new(&mut file))
                 .await
                 .map_err(unreadable)?;
-            store.close().await;
             file.rewind()
                 .map_err(|error| Failure::Unavailable(error.to_string()))?;
-            audit::verify(BufReader::new(file), options)
+            let mut report = audit::verify(BufReader::new(file), options);
+            if let Ok(report) = &mut report {
+                audit::check_filing(&store, report).await.map_err(unreadable)?;
+            }
+            store.close().await;
+            report
         }
     };
     let report = report.map_err(|fault| Failure::Input(format!("the export cannot be read: {fault}")))?;
@@ -232,19 +239,19 @@ fn say(report: &Report) {
         .map(|chain| chain.after_last_checkpoint)
         .sum();
     say!(
-        "{} entries in {} chains: {} calls, {} refusals",
-        report.entries,
-        report.chains.len(),
-        report.calls,
-        report.refused
+        "{} in {}: {}, {}",
+        counted(report.entries, "entry", "entries"),
+        counted(report.chains.len(), "chain", "chains"),
+        counted(report.calls, "call", "calls"),
+        counted(report.refused, "refusal", "refusals")
     );
     for key in &report.keys {
         say!("signed with {key}");
     }
     if open > 0 {
+        let open = counted(open, "entry stands", "entries stand");
         say!(
-            "{open} entries stand after the last checkpoint of their chain; if later ones were cut off, this export \
-             cannot show it"
+            "{open} after the last checkpoint of a chain; if later ones were cut off, this export cannot show it"
         );
     }
     for call in &report.unknown {
@@ -264,7 +271,8 @@ fn say(report: &Report) {
     if report.sound() {
         say!("the ledger is sound");
     } else {
-        tell!("the ledger is NOT sound: {} faults", report.faults_total);
+        let faults = counted(report.faults_total, "fault", "faults");
+        tell!("the ledger is NOT sound: {faults}");
     }
 }
 

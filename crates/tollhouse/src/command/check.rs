@@ -118,9 +118,9 @@ fn say(outcome: Outcome, json: bool) -> Result<(), Failure> {
         }
         if outcome.problems.is_empty() {
             say!(
-                "{} tools are enabled, {} operations are held",
-                outcome.tools,
-                outcome.held
+                "{}, {}",
+                print::counted(outcome.tools, "tool is enabled", "tools are enabled"),
+                print::counted(outcome.held, "operation is held", "operations are held")
             );
         } else {
             report(&outcome.problems);

@@ -199,34 +199,60 @@ async fn follow_key_sets(keeper: Arc<KeySetKeeper>, shutdown: CancellationToken)
 /// The first signal closes in order, the second at once.
 pub(crate) fn spawn_signals(shutdown: CancellationToken) {
     tokio::spawn(async move {
-        if signal().await {
-            tracing::info!("closing; a second signal closes at once");
-            shutdown.cancel();
-        }
-        if signal().await {
-            std::process::exit(130);
-        }
+        // One listener for both: a second signal that follows at once is not missed between them.
+        let Some(mut signals) = Signals::listen() else {
+            return;
+        };
+        signals.next().await;
+        tracing::info!("closing; a second signal closes at once");
+        shutdown.cancel();
+        signals.next().await;
+        std::process::exit(130);
     });
 }
 
-/// Waits for an interrupt or a request to end. `false`: there will be none.
+/// Interrupts, and requests to end.
 #[cfg(unix)]
-async fn signal() -> bool {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return false;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => true,
-        _ = terminate.recv() => true,
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    /// `None`: there will be none.
+    fn listen() -> Option<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Some(Self {
+            interrupt: signal(SignalKind::interrupt()).ok()?,
+            terminate: signal(SignalKind::terminate()).ok()?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }
 
+/// Interrupts.
 #[cfg(not(unix))]
-async fn signal() -> bool {
-    tokio::signal::ctrl_c().await.is_ok()
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    const fn listen() -> Option<Self> {
+        Some(Self)
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // There will be none.
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -103,8 +103,12 @@ fn all(gateway: &Gateway, json: bool) {
         })
         .collect();
     print::table(&["tool", "class", "operation", "pin", "rules"], rows);
-    let held = gateway.catalog().held();
-    say!("\n{held} operations are held; `tollhouse tools --held` lists them");
+    let held = print::counted(
+        gateway.catalog().held(),
+        "operation is held",
+        "operations are held",
+    );
+    say!("\n{held}; `tollhouse tools --held` tells which");
 }
 
 /// An operation that is no tool.

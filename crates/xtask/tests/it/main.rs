@@ -15,6 +15,9 @@ mod floors;
 mod headers;
 mod lockfiles;
 mod revisions;
+mod rules;
+mod sizes;
+mod threats;
 mod words;
 
 /// Fails with every fault at once.
