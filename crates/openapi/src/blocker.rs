@@ -111,20 +111,24 @@ codes! {
         ParameterDuplicate = "parameter.duplicate";
         /// A way of serialising that is not offered.
         ParameterStyle = "parameter.style-unsupported";
-        /// A parameter that is described by a media type.
+        /// A parameter that is described by a media type that is not offered there.
         ParameterContent = "parameter.content-unsupported";
-        /// A parameter whose value is, or holds, an object.
+        /// A parameter whose value holds a list or an object where its style defines none.
         ParameterObject = "parameter.object-unsupported";
         /// A place that is not offered.
         ParameterLocation = "parameter.location-unsupported";
         /// A required header that no caller may set.
         ParameterReserved = "parameter.reserved-header";
+        /// A required header by which a service is told who is calling.
+        ParameterIdentity = "parameter.identity-header";
         /// A required cookie.
         ParameterCookie = "parameter.cookie-unsupported";
         /// The request body is not what OpenAPI says.
         BodyMalformed = "body.malformed";
-        /// No media type of the body is JSON.
+        /// No media type of the body can be sent.
         BodyMediaType = "body.media-type-unsupported";
+        /// A required field of a form that cannot be written.
+        BodyField = "body.field-unsupported";
         /// A required body on a method that has none.
         BodyMethod = "body.method-unsupported";
         /// The operator injects an argument that the operation does not have.
@@ -173,22 +177,44 @@ codes! {
         SchemaPatternDropped = "schema.pattern-dropped";
         /// Members that stand beside a reference were left out, as version 3.0 says.
         SchemaSiblingsIgnored = "schema.siblings-ignored";
+        /// Texts in a large input were cut short or left out.
+        SchemaTerse = "schema.terse";
+        /// Optional fields of a large input were left out.
+        SchemaFolded = "schema.folded";
+        /// The operation names servers of its own, other than the document's.
+        ServerOwn = "server.own";
+        /// The path has a fragment, which is not sent.
+        PathFragment = "path.fragment";
         /// The parameter is left to the gateway or to the operator's credential.
         ParameterIgnored = "parameter.ignored";
         /// A path parameter that the template does not use.
         ParameterUnused = "parameter.unused";
         /// A path parameter that is not marked as required.
         ParameterRequired = "parameter.required-assumed";
+        /// An optional parameter was left out: its serialisation is not defined.
+        ParameterLeftOut = "parameter.left-out";
+        /// Reserved characters of a parameter are sent encoded, although the document lets them stand.
+        ParameterReservedEncoded = "parameter.reserved-encoded";
         /// A parameter that does not say its type.
         ParameterUntyped = "parameter.untyped";
         /// The argument has another name than the parameter or field.
         ArgumentRenamed = "argument.renamed";
         /// One of several media types was chosen.
         BodyMediaTypeChosen = "body.media-type-chosen";
+        /// A field of a form was left out: its serialisation is not defined.
+        BodyFieldLeftOut = "body.field-left-out";
+        /// A field of a form is sent as JSON text, which is the standard's default for objects.
+        BodyFieldJson = "body.field-json";
+        /// The body holds a file.
+        BodyFile = "body.file";
+        /// The body is sent as the caller gives it: text, or bytes.
+        BodyRaw = "body.raw";
         /// The body of a method that has none was left out.
         BodyIgnored = "body.ignored";
         /// A body that may be missing, but has required fields.
         BodyOptional = "body.optional-with-required-fields";
+        /// The output schema does not describe the whole depth of the answer.
+        OutputFolded = "output.folded";
         /// The tool has no output schema.
         OutputLeftOut = "output.left-out";
         /// More notes than are kept.
@@ -234,6 +260,21 @@ impl Findings {
         if self.notes.len() < NOTES_MAX && !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+
+    /// Takes over everything that was found elsewhere.
+    pub(crate) fn take(&mut self, other: Self) {
+        for blocker in other.blockers {
+            self.block(blocker);
+        }
+        for note in other.notes {
+            self.keep(note);
+        }
+    }
+
+    /// Whether there are blockers, all of one cause.
+    pub(crate) fn is_only(&self, cause: BlockerCause) -> bool {
+        self.is_blocked() && self.blockers.iter().all(|blocker| blocker.cause == cause)
     }
 
     pub(crate) fn is_blocked(&self) -> bool {

@@ -3,15 +3,26 @@
 //! The tree stays raw. There is no typed model of OpenAPI: real documents are dirty, and a field that one operation
 //! gets wrong must not take the others with it. Read next: `operation` for what is there, `tool` for what it becomes.
 
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use model::{Digest, Limits, Value};
 
 use crate::blocker::Blocker;
+use crate::list::ToolList;
 use crate::operation::{self, FindFault, OperationRef};
+use crate::overlay::{self, OverlayAction, OverlayFault};
 use crate::reference::Resolver;
-use crate::security::Security;
-use crate::server::Server;
+use crate::resolved::Closures;
+use crate::schema;
+use crate::security::{AccessRow, Security};
+use crate::server::{Destination, Server};
+use crate::split::{self, NoSources, Sources};
+use crate::swagger;
+use crate::tag::Tag;
 use crate::text::{self, Notation};
 use crate::tool::{self, Generated, ToolOptions};
+use crate::trace::Trace;
 
 /// How large a document may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,9 +129,17 @@ pub enum DocumentFault {
     /// Not an object, or one without a version.
     #[error("the document has no `openapi` member; an OpenAPI document starts with `openapi: 3.1.0`")]
     NoVersion,
+    /// An overlay that cannot be applied.
+    #[error("overlay {number}: {fault}")]
+    Overlay {
+        /// Which one, counted from 1.
+        number: usize,
+        /// What is wrong.
+        fault: OverlayFault,
+    },
     /// A version that is not read.
     #[error(
-        "the document says `{field}: {found}`; versions 3.0 and 3.1 are read, so convert it to one of them"
+        "the document says `{field}: {found}`; versions 2.0, 3.0, 3.1 and 3.2 are read, so convert it to one of them"
     )]
     Version {
         /// `openapi` or `swagger`.
@@ -141,8 +160,35 @@ fn at(line: u64, column: u64) -> String {
 /// The version family. It decides what stands beside a `$ref`; other differences are dealt with keyword by keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
+    /// Also 2.0, once it is upgraded.
     V30,
     V31,
+    /// Reads as 3.1, with more methods and places.
+    V32,
+}
+
+/// What is read beside the document itself.
+#[derive(Clone, Copy)]
+pub struct Reading<'r> {
+    /// How large it may be, all files together.
+    pub limits: DocumentLimits,
+    /// The path of the document itself in the folder of its files, as `spec/api.yaml`; empty where it has no files.
+    pub path: &'r str,
+    /// The other files of a split document.
+    pub sources: &'r dyn Sources,
+    /// Overlays, applied in this order to the document itself before its references are followed.
+    pub overlays: &'r [&'r [u8]],
+}
+
+impl Default for Reading<'_> {
+    fn default() -> Self {
+        Self {
+            limits: DocumentLimits::default(),
+            path: "",
+            sources: &NoSources,
+            overlays: &[],
+        }
+    }
 }
 
 /// A document that was read.
@@ -168,6 +214,13 @@ pub struct Document {
     family: Family,
     operations: Vec<OperationRef>,
     unreadable: Vec<Blocker>,
+    overlaid: Vec<OverlayAction>,
+    files: Vec<String>,
+    /// The rewritings that made the tree, in the order in which they were done.
+    traces: Vec<Trace>,
+    closures: Mutex<Closures>,
+    /// Whether patterns can be matched in linear time. Real documents repeat a few on thousands of operations.
+    patterns: Mutex<HashMap<String, bool>>,
 }
 
 impl Document {
@@ -178,39 +231,109 @@ impl Document {
     ///
     /// # Errors
     /// [`DocumentFault`]: what is no text of one document, a key that stands twice, a limit that is passed, a version
-    /// other than 3.0.x and 3.1.x. What is wrong inside an operation is no fault of the document.
+    /// other than 2.0, 3.0.x, 3.1.x and 3.2.x. What is wrong inside an operation is no fault of the document.
     ///
     /// Source: OpenAPI 3.1.1 section 4.3 (format), section 4.1 (versions).
     pub fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<Self, DocumentFault> {
-        let root = text::read(bytes, limits)?;
-        let (version, family) = version(&root)?;
-        let found = operation::enumerate(Resolver::new(&root), OPERATIONS_MAX);
+        Self::read_with(
+            bytes,
+            &Reading {
+                limits: *limits,
+                ..Reading::default()
+            },
+        )
+    }
+
+    /// Reads a document with its overlays and its other files.
+    ///
+    /// # Errors
+    /// As [`Self::read`], and an overlay that cannot be applied. A file that is missing or cannot be read is no fault
+    /// of the document: it blocks the operations that need it, and [`Self::unreadable`] says why.
+    pub fn read_with(bytes: &[u8], reading: &Reading<'_>) -> Result<Self, DocumentFault> {
+        let limits = &reading.limits;
+        let mut root = text::read(bytes, limits)?;
+        let mut overlaid = Vec::new();
+        for (index, overlay) in reading.overlays.iter().enumerate() {
+            let done = overlay::apply(&mut root, index, overlay, limits).map_err(|fault| {
+                DocumentFault::Overlay {
+                    number: index + 1,
+                    fault,
+                }
+            })?;
+            overlaid.extend(done);
+        }
+        let (version, family) = version(&root, bytes)?;
+        let bundle = split::bundle(&mut root, reading.path, reading.sources, limits);
+        let mut traces = vec![bundle.trace];
+        if version == SWAGGER {
+            let (view, trace) = swagger::upgrade(&root, limits.nodes_max).ok_or(DocumentFault::Nodes {
+                max: limits.nodes_max,
+                line: 0,
+            })?;
+            root = view;
+            traces.push(trace);
+        }
+        let found = operation::enumerate(Resolver::new(&root), family, OPERATIONS_MAX);
         if found.overflow {
             return Err(DocumentFault::Operations { max: OPERATIONS_MAX });
         }
-        Ok(Self {
-            digest: Digest::of("openapi-document-v1", &[bytes]),
+        let mut document = Self {
+            digest: digest(bytes, reading.overlays, &bundle.files),
             version,
             family,
             operations: found.operations,
             unreadable: found.unreadable,
+            overlaid,
+            files: bundle.files.into_keys().collect(),
+            traces,
+            closures: Mutex::default(),
+            patterns: Mutex::default(),
             root,
-        })
+        };
+        let mut unreadable = std::mem::take(&mut document.unreadable);
+        unreadable
+            .iter_mut()
+            .for_each(|blocker| blocker.pointer = document.origin(&blocker.pointer));
+        unreadable.extend(bundle.unreadable);
+        document.unreadable = unreadable;
+        Ok(document)
     }
 
-    /// The whole document as it was written.
+    /// The whole document in the view that this room reads: after its overlays, with its files, and 2.0 as 3.0.
     #[must_use]
     pub const fn raw(&self) -> &Value {
         &self.root
     }
 
-    /// The digest of the bytes that were read.
+    /// Where a person wrote what stands at a place of [`Self::raw`]: a pointer into the document as its overlays leave
+    /// it, or `paths/a.yaml#/get` for another file.
+    #[must_use]
+    pub fn origin(&self, pointer: &str) -> String {
+        self.traces
+            .iter()
+            .rev()
+            .fold(pointer.to_owned(), |place, trace| trace.before(&place))
+    }
+
+    /// What the overlays did, action by action.
+    #[must_use]
+    pub fn overlaid(&self) -> &[OverlayAction] {
+        &self.overlaid
+    }
+
+    /// The other files that are part of the document, in the order of their paths.
+    #[must_use]
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// The digest of the bytes that were read: of the document, and of its overlays and files where it has some.
     #[must_use]
     pub const fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// What the document says under `openapi`, as `3.0.3`.
+    /// What the document says under `openapi`, as `3.0.3`, or under `swagger`.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
@@ -241,7 +364,13 @@ impl Document {
     /// [`FindFault::Unknown`] with keys that are spelled alike; [`FindFault::Ambiguous`] with every place of an id
     /// that stands twice.
     pub fn find(&self, key: &str) -> Result<OperationRef, FindFault> {
-        operation::find(&self.operations, key)
+        let mut found = operation::find(&self.operations, key);
+        if let Err(FindFault::Ambiguous { pointers, .. }) = &mut found {
+            for pointer in pointers {
+                *pointer = self.origin(pointer);
+            }
+        }
+        found
     }
 
     /// Makes a tool of an operation: its definition, and the plan by which a call becomes a request.
@@ -251,7 +380,31 @@ impl Document {
     /// # Errors
     /// Every blocker that was found, at most 32; never empty.
     pub fn tool(&self, operation: &OperationRef, options: &ToolOptions) -> Result<Generated, Vec<Blocker>> {
-        tool::generate(self, operation, options)
+        let mut made = tool::generate(self, operation, options);
+        match &mut made {
+            Ok(tool) => tool
+                .notes
+                .iter_mut()
+                .for_each(|note| note.pointer = self.origin(&note.pointer)),
+            Err(blockers) => blockers
+                .iter_mut()
+                .for_each(|blocker| blocker.pointer = self.origin(&blocker.pointer)),
+        }
+        made
+    }
+
+    /// Makes the tools of a list, each as small as it has to be for the list to have at most `bytes_max` bytes of JSON.
+    ///
+    /// A tool is not dropped and not blocked for the list: where even the smallest schemas are too large together,
+    /// [`ToolList::fits`] says so. At most ten times the work of one list.
+    #[must_use]
+    pub fn tools_within(
+        &self,
+        operations: &[OperationRef],
+        options: &ToolOptions,
+        bytes_max: usize,
+    ) -> ToolList {
+        crate::list::within(self, operations, options, bytes_max)
     }
 
     /// The servers that the document names for an operation: its own, else those of its path, else the document's.
@@ -268,8 +421,48 @@ impl Document {
         crate::security::effective(self, operation)
     }
 
+    /// The table of access: for each operation what is required, and what a reviewer should look at.
+    #[must_use]
+    pub fn access(&self) -> Vec<AccessRow> {
+        crate::security::table(self)
+    }
+
+    /// The places that the document would send requests to, most used first. For an operator to approve.
+    #[must_use]
+    pub fn destinations(&self) -> Vec<Destination> {
+        crate::server::destinations(self)
+    }
+
+    /// The tags that the document declares.
+    #[must_use]
+    pub fn tags(&self) -> Vec<Tag> {
+        crate::tag::declared(self)
+    }
+
+    /// The names of an operation's tags, each followed by those that it is a part of.
+    #[must_use]
+    pub fn tags_of(&self, operation: &OperationRef) -> Vec<String> {
+        crate::tag::of(self, operation)
+    }
+
     pub(crate) const fn resolver(&self) -> Resolver<'_> {
         Resolver::new(&self.root)
+    }
+
+    /// Whether a pattern of the document can be matched in linear time.
+    pub(crate) fn takes_pattern(&self, pattern: &str) -> bool {
+        let mut patterns = self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = patterns.get(pattern) {
+            return *known;
+        }
+        let fits = schema::compile(&serde_json::json!({ "pattern": pattern })).is_ok();
+        patterns.insert(pattern.to_owned(), fits);
+        fits
+    }
+
+    pub(crate) fn closures(&self) -> MutexGuard<'_, Closures> {
+        // What was noted before a panic elsewhere is still true.
+        self.closures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) const fn family(&self) -> Family {
@@ -277,21 +470,30 @@ impl Document {
     }
 }
 
-fn version(root: &Value) -> Result<(String, Family), DocumentFault> {
+/// The one version of Swagger that is read.
+const SWAGGER: &str = "2.0";
+
+fn version(root: &Value, bytes: &[u8]) -> Result<(String, Family), DocumentFault> {
     let scalar = |field: &str| match root.get(field)? {
         Value::String(text) => Some(text.clone()),
-        // YAML reads an unquoted `3.0` as a number.
-        Value::Number(number) => Some(number.to_string()),
+        // YAML reads an unquoted `3.0` as a number, and `3.10` as the same one as `3.1`.
+        Value::Number(number) => {
+            Some(text::scalar_as_written(bytes, field).unwrap_or_else(|| number.to_string()))
+        }
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Some("?".to_owned()),
     };
     if let Some(found) = scalar("swagger") {
+        // A document that says both is one or the other, and nobody knows which.
+        if found == SWAGGER && root.get("openapi").is_none() {
+            return Ok((found, Family::V30));
+        }
         return Err(DocumentFault::Version {
             field: "swagger",
             found: text::excerpt(&found),
         });
     }
     let found = scalar("openapi").ok_or(DocumentFault::NoVersion)?;
-    let family = [("3.0", Family::V30), ("3.1", Family::V31)]
+    let family = [("3.0", Family::V30), ("3.1", Family::V31), ("3.2", Family::V32)]
         .into_iter()
         .find(|(prefix, _)| {
             found.strip_prefix(prefix).is_some_and(|patch| {
@@ -313,4 +515,24 @@ fn version(root: &Value) -> Result<(String, Family), DocumentFault> {
             found: text::excerpt(&found),
         }),
     }
+}
+
+/// A document without overlays and files has the digest of its bytes, so that adding neither changes no pin.
+fn digest(bytes: &[u8], overlays: &[&[u8]], files: &BTreeMap<String, Vec<u8>>) -> Digest {
+    let own = Digest::of("openapi-document-v1", &[bytes]);
+    if overlays.is_empty() && files.is_empty() {
+        return own;
+    }
+    let mut lines = format!("{own}\n");
+    for overlay in overlays {
+        lines.push_str(&format!(
+            "overlay {}\n",
+            Digest::of("openapi-overlay-v1", &[overlay])
+        ));
+    }
+    for (path, bytes) in files {
+        let digest = Digest::of("openapi-file-v1", &[path.as_bytes(), b"\0", bytes]);
+        lines.push_str(&format!("file {digest}\n"));
+    }
+    Digest::of("openapi-bundle-v1", &[lines.as_bytes()])
 }

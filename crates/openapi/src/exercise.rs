@@ -114,6 +114,13 @@ fn sample(root: &Value, schema: &Value, variant: usize, depth: usize, steps: &mu
     if let Some(inner) = target.or(branch) {
         return sample(root, inner, variant, depth + 1, steps);
     }
+    if object.get("contentEncoding").and_then(Value::as_str) == Some("base64") {
+        return json!("YQ==");
+    }
+    let example = object.get("examples").and_then(|examples| examples.get(0));
+    if let Some(example) = example.filter(|_| object.contains_key("pattern")) {
+        return example.clone();
+    }
     let kind = match object.get("type") {
         Some(Value::Array(kinds)) => kinds.first().and_then(Value::as_str),
         Some(kind) => kind.as_str(),
@@ -160,7 +167,13 @@ fn look(tool: &Generated, request: &Prepared) -> Vec<String> {
     must(!target.contains('#'), "the target has a fragment");
     must(target.matches('?').count() <= 1, "the target has two queries");
     must(
-        path.split('/').count() == tool.plan.template().split('/').count(),
+        Some(path.split('/').count())
+            == tool
+                .plan
+                .template()
+                .split('#')
+                .next()
+                .map(|path| path.split('/').count()),
         "the path has another number of segments",
     );
     let is_step = |segment: &str| {

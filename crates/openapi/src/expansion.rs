@@ -80,11 +80,12 @@ impl<'v> Costs<'v> {
         let Some(object) = schema.as_object() else {
             return Ok(());
         };
-        for schema in OTHER_VALUE.iter().flat_map(|keyword| inside(object, keyword)) {
-            self.every_value(schema)?;
-        }
-        for schema in SAME_VALUE.iter().flat_map(|keyword| inside(object, keyword)) {
-            self.parts(schema)?;
+        for (keyword, value) in object {
+            if OTHER_VALUE.contains(&keyword.as_str()) {
+                inside(keyword, value).try_for_each(|schema| self.every_value(schema))?;
+            } else if SAME_VALUE.contains(&keyword.as_str()) {
+                inside(keyword, value).try_for_each(|schema| self.parts(schema))?;
+            }
         }
         Ok(())
     }
@@ -97,8 +98,12 @@ impl<'v> Costs<'v> {
             return Ok(1);
         };
         let mut sum = 1_usize;
-        for schema in SAME_VALUE.iter().flat_map(|keyword| inside(object, keyword)) {
-            sum = sum.saturating_add(self.count(schema, depth + 1)?);
+        for (keyword, value) in object {
+            if SAME_VALUE.contains(&keyword.as_str()) {
+                for schema in inside(keyword, value) {
+                    sum = sum.saturating_add(self.count(schema, depth + 1)?);
+                }
+            }
         }
         if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
             sum = sum.saturating_add(self.definition(reference, depth + 1)?);
@@ -128,14 +133,17 @@ impl<'v> Costs<'v> {
 }
 
 /// The schemas under a keyword, whether it holds one, a list, or an object of them.
-fn inside<'v>(object: &'v Object, keyword: &str) -> Vec<&'v Value> {
+fn inside<'v>(keyword: &str, value: &'v Value) -> impl Iterator<Item = &'v Value> + use<'v> {
     let is_map = matches!(keyword, "properties" | "patternProperties" | "dependentSchemas");
-    match object.get(keyword) {
-        Some(Value::Array(schemas)) => schemas.iter().collect(),
-        Some(Value::Object(schemas)) if is_map => schemas.values().collect(),
-        Some(schema) => vec![schema],
-        None => Vec::new(),
-    }
+    let (list, map, one) = match value {
+        Value::Array(schemas) => (Some(schemas), None, None),
+        Value::Object(schemas) if is_map => (None, Some(schemas), None),
+        schema => (None, None, Some(schema)),
+    };
+    list.into_iter()
+        .flatten()
+        .chain(map.into_iter().flat_map(Object::values))
+        .chain(one)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Bytes come in, values go out: this room reads no file, opens no connection and knows no clock. A document is kept
 //! raw and looked at one operation at a time, so that what one operation gets wrong becomes a [`Blocker`] on that
 //! operation and never harms another. Nothing is guessed: what the document does not define is not sent.
-//! Versions 3.0 and 3.1 are read, in JSON and YAML. Read first: [`Document`], then [`Generated`] and [`RequestPlan`].
+//! Versions 2.0 to 3.2 are read, in JSON and YAML, in one file or several. Read first: [`Document`], then [`Generated`] and [`RequestPlan`].
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -23,10 +23,13 @@ mod body;
 mod document;
 mod exercise;
 mod expansion;
+mod form;
+mod list;
 mod media;
 mod name;
 mod number;
 mod operation;
+mod overlay;
 mod parameter;
 mod plan;
 mod pointer;
@@ -37,19 +40,34 @@ mod resolved;
 mod response;
 mod schema;
 mod security;
+mod serial;
 mod server;
 mod shape;
+mod split;
+mod swagger;
+mod tag;
 mod template;
 mod text;
 mod tool;
+mod tool_name;
+mod trace;
 
 pub use blocker::{Blocker, BlockerCause, Note, NoteKind};
-pub use document::{Document, DocumentFault, DocumentLimits};
+pub use document::{Document, DocumentFault, DocumentLimits, Reading};
 pub use exercise::{Exercise, exercise, sample_arguments};
+pub use list::ToolList;
 pub use operation::{FindFault, Method, OperationKey, OperationRef};
+pub use overlay::{OverlayAction, OverlayFault};
 pub use plan::{Body, BuildFault, HEADER_VALUE_BYTES_MAX, Prepared, RequestPlan, TARGET_BYTES_MAX};
 pub use projection::{Projection, ProjectionFault};
-pub use security::{Requirement, Security};
-pub use server::Server;
+pub use security::{AccessFlag, AccessRow, Choice, KeyPlace, Means, OAuthFlow, Requirement, Security};
+pub use serial::Nesting;
+pub use server::{Destination, Server, ServerFault};
+pub use split::{NoSources, Sources};
+pub use tag::Tag;
 pub use text::Notation;
 pub use tool::{Generated, ToolOptions};
+pub use tool_name::{
+    NameLock, NameSource, NamingFault, TOOL_NAME_BYTES_MAX, TOOL_PREFIX_BYTES_MAX, ToolNaming, is_tool_name,
+    tool_names,
+};

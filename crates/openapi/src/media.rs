@@ -1,4 +1,4 @@
-//! Media types of bodies and answers: which of those that a document declares is JSON.
+//! Media types of bodies and answers: which of those that a document declares is JSON, and what else can be sent.
 
 use model::{Object, Value};
 
@@ -35,6 +35,114 @@ pub(crate) fn json(content: &Object) -> Option<JsonMedia<'_>> {
         value,
         is_choice: is_range || content.len() > 1,
     })
+}
+
+/// What kind of body a media type is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Json,
+    Urlencoded,
+    Multipart,
+    /// Text that is sent as it is.
+    Text,
+    /// Bytes, which an argument holds as base64.
+    Bytes,
+}
+
+/// The media type of a body that was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BodyMedia<'d> {
+    pub(crate) kind: Kind,
+    pub(crate) key: &'d str,
+    /// What goes into `content-type`. A multipart body gets its boundary when it is built.
+    pub(crate) content_type: String,
+    pub(crate) value: &'d Value,
+    pub(crate) is_choice: bool,
+}
+
+/// The best media type of a request body: JSON, then forms, text, bytes. Among equals the first in the alphabet.
+pub(crate) fn body(content: &Object) -> Option<BodyMedia<'_>> {
+    if let Some(media) = json(content) {
+        return Some(BodyMedia {
+            kind: Kind::Json,
+            key: media.key,
+            content_type: media.content_type,
+            value: media.value,
+            is_choice: media.is_choice,
+        });
+    }
+    let (kind, key, value) = content
+        .iter()
+        .filter_map(|(key, value)| Some((other_kind(key)?, key.as_str(), value)))
+        .min_by_key(|(kind, key, _)| (*kind, *key))?;
+    let is_range = key.contains('*');
+    Some(BodyMedia {
+        kind,
+        key,
+        content_type: if is_range {
+            "text/plain".to_owned()
+        } else {
+            key.trim().to_owned()
+        },
+        value,
+        is_choice: is_range || content.len() > 1,
+    })
+}
+
+/// Types beside `text/…` and `…+xml` whose bodies are text.
+const TEXTS: [&str; 12] = [
+    "application/xml",
+    "application/yaml",
+    "application/x-yaml",
+    "application/graphql",
+    "application/javascript",
+    "application/jsonl",
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/sql",
+    "application/toml",
+    "application/x-jsonlines",
+    "application/jwt",
+];
+
+fn other_kind(media_type: &str) -> Option<Kind> {
+    if media_type.len() > BYTES_MAX {
+        return None;
+    }
+    let (essence, parameters) = media_type.split_once(';').unwrap_or((media_type, ""));
+    let essence = essence.trim().to_ascii_lowercase();
+    if !parameters.is_empty() && !parameters.split(';').all(is_harmless) {
+        return None;
+    }
+    let (kind, subtype) = essence.split_once('/')?;
+    if !is_token(kind) || !is_token(subtype) {
+        return None;
+    }
+    match essence.as_str() {
+        "application/x-www-form-urlencoded" => Some(Kind::Urlencoded),
+        // A boundary of the document's is none of ours.
+        "multipart/form-data" => parameters.is_empty().then_some(Kind::Multipart),
+        "text/*" => Some(Kind::Text),
+        _ if essence.contains('*') || kind == "multipart" || kind == "message" => None,
+        // Other JSON did not fit above: a charset, or a sequence.
+        _ if subtype == "json" || subtype.ends_with("+json") || subtype == "json-seq" => None,
+        other if kind == "text" || subtype.ends_with("+xml") || TEXTS.contains(&other) => Some(Kind::Text),
+        _ => Some(Kind::Bytes),
+    }
+}
+
+/// Whether a text is one media type without parameters, as a header can hold it.
+pub(crate) fn is_media_type(text: &str) -> bool {
+    text.len() <= BYTES_MAX
+        && !text.contains('*')
+        && text
+            .split_once('/')
+            .is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+}
+
+/// Whether a media type is JSON.
+pub(crate) fn is_json(media_type: &str) -> bool {
+    rank(media_type).is_some_and(|rank| rank < 3)
 }
 
 fn rank(media_type: &str) -> Option<u8> {

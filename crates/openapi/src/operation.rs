@@ -8,11 +8,12 @@ use std::fmt;
 use model::Value;
 
 use crate::blocker::{Blocker, BlockerCause};
+use crate::document::Family;
 use crate::pointer::Pointer;
 use crate::reference::{Located, Resolver, reference_of};
 use crate::text::excerpt;
 
-/// The methods that a path item of 3.0 and 3.1 can have.
+/// The methods that a path item can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Method {
     /// GET.
@@ -31,10 +32,15 @@ pub enum Method {
     Patch,
     /// TRACE. Never offered: it echoes the request, credentials and all.
     Trace,
+    /// QUERY, of version 3.2: safe, with a body. Source: draft-ietf-httpbis-safe-method-w-body.
+    Query,
+    /// Another method, under `additionalOperations` of version 3.2. Its name stands in the key. Never offered: nothing
+    /// is known of what it means.
+    Additional,
 }
 
 impl Method {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Get,
         Self::Put,
         Self::Post,
@@ -43,9 +49,10 @@ impl Method {
         Self::Head,
         Self::Patch,
         Self::Trace,
+        Self::Query,
     ];
 
-    /// As a request line writes it.
+    /// As a request line writes it; `ADDITIONAL` for one that has its name in the key.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,6 +64,8 @@ impl Method {
             Self::Head => "HEAD",
             Self::Patch => "PATCH",
             Self::Trace => "TRACE",
+            Self::Query => "QUERY",
+            Self::Additional => "ADDITIONAL",
         }
     }
 
@@ -71,25 +80,43 @@ impl Method {
             Self::Head => "head",
             Self::Patch => "patch",
             Self::Trace => "trace",
+            Self::Query => "query",
+            Self::Additional => "additionalOperations",
         }
     }
 
-    fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.key() == key)
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
+    fn from_key(key: &str, family: Family) -> Option<Self> {
         Self::ALL
             .into_iter()
-            .find(|method| method.as_str().eq_ignore_ascii_case(text))
+            .filter(|method| *method != Self::Query || family == Family::V32)
+            .find(|method| method.key() == key)
+    }
+
+    /// Whether a key of a path item of version 2.0 is a method.
+    pub(crate) fn of_version_2(key: &str) -> bool {
+        matches!(
+            Self::from_key(key, Family::V30),
+            Some(
+                Self::Get
+                    | Self::Put
+                    | Self::Post
+                    | Self::Delete
+                    | Self::Options
+                    | Self::Head
+                    | Self::Patch
+                    | Self::Trace
+            )
+        )
     }
 
     /// Whether a repetition has the effect of one request. Source: RFC 9110 section 9.2.2.
     #[must_use]
     pub const fn is_idempotent(self) -> bool {
         match self {
-            Self::Get | Self::Head | Self::Put | Self::Delete | Self::Options | Self::Trace => true,
-            Self::Post | Self::Patch => false,
+            Self::Get | Self::Head | Self::Put | Self::Delete | Self::Options | Self::Trace | Self::Query => {
+                true
+            }
+            Self::Post | Self::Patch | Self::Additional => false,
         }
     }
 
@@ -98,8 +125,8 @@ impl Method {
     #[must_use]
     pub const fn is_safe(self) -> bool {
         match self {
-            Self::Get | Self::Head | Self::Options | Self::Trace => true,
-            Self::Post | Self::Patch | Self::Put | Self::Delete => false,
+            Self::Get | Self::Head | Self::Options | Self::Trace | Self::Query => true,
+            Self::Post | Self::Patch | Self::Put | Self::Delete | Self::Additional => false,
         }
     }
 }
@@ -114,6 +141,8 @@ impl fmt::Display for Method {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationKey {
     method: Method,
+    /// The name of an additional method.
+    additional: Option<String>,
     path: String,
 }
 
@@ -124,16 +153,34 @@ impl OperationKey {
         self.method
     }
 
+    /// The method, as a request line writes it.
+    #[must_use]
+    pub fn method_name(&self) -> &str {
+        match &self.additional {
+            Some(name) => name,
+            None => self.method.as_str(),
+        }
+    }
+
     /// The path template.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
+
+    fn is_at(&self, method: &str, path: &str) -> bool {
+        self.path == path
+            && match &self.additional {
+                // Names of methods have case; the ones that everybody knows are written in either.
+                Some(name) => name == method,
+                None => self.method.as_str().eq_ignore_ascii_case(method),
+            }
+    }
 }
 
 impl fmt::Display for OperationKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.method, self.path)
+        write!(f, "{} {}", self.method_name(), self.path)
     }
 }
 
@@ -163,8 +210,8 @@ impl OperationRef {
 
     /// The method, as a request line writes it.
     #[must_use]
-    pub const fn method(&self) -> &'static str {
-        self.key.method.as_str()
+    pub fn method(&self) -> &str {
+        self.key.method_name()
     }
 
     /// The path template.
@@ -224,7 +271,7 @@ pub(crate) struct Enumeration {
 }
 
 /// Every key that is a method, in every path item, in the order of the document.
-pub(crate) fn enumerate(resolver: Resolver<'_>, operations_max: usize) -> Enumeration {
+pub(crate) fn enumerate(resolver: Resolver<'_>, family: Family, operations_max: usize) -> Enumeration {
     let mut found = Enumeration::default();
     let Some(paths) = resolver.root().get("paths").and_then(Value::as_object) else {
         return found;
@@ -239,12 +286,13 @@ pub(crate) fn enumerate(resolver: Resolver<'_>, operations_max: usize) -> Enumer
         let (items, fault) = path_items(resolver, start);
         found.unreadable.extend(fault);
         for (depth, item) in items.iter().enumerate() {
-            for (key, value) in item.object().into_iter().flatten() {
-                let Some(method) = Method::from_key(key) else {
-                    continue;
-                };
-                let (nearer, _) = items.split_at(depth);
-                if nearer.iter().any(|item| item.get(key).is_some()) {
+            let (nearer, _) = items.split_at(depth);
+            for candidate in candidates(item, family) {
+                let place = candidate.place_in(&item.pointer);
+                let is_replaced = nearer
+                    .iter()
+                    .any(|item| candidate.place_in(&item.pointer).find(resolver.root()).is_some());
+                if is_replaced {
                     continue;
                 }
                 if found.operations.len() >= operations_max {
@@ -252,21 +300,62 @@ pub(crate) fn enumerate(resolver: Resolver<'_>, operations_max: usize) -> Enumer
                     return found;
                 }
                 found.operations.push(OperationRef {
-                    key: OperationKey {
-                        method,
-                        path: path.clone(),
-                    },
-                    operation_id: value
+                    operation_id: candidate
+                        .value
                         .get("operationId")
                         .and_then(Value::as_str)
                         .map(str::to_owned),
-                    place: item.pointer.child(key),
+                    key: OperationKey {
+                        method: candidate.method,
+                        additional: candidate.additional.map(str::to_owned),
+                        path: path.clone(),
+                    },
+                    place,
                     path_item: path_item.clone(),
                 });
             }
         }
     }
     found
+}
+
+/// What stands where an operation stands.
+struct Candidate<'d> {
+    method: Method,
+    additional: Option<&'d str>,
+    value: &'d Value,
+}
+
+impl Candidate<'_> {
+    fn place_in(&self, path_item: &Pointer) -> Pointer {
+        let place = path_item.child(self.method.key());
+        match self.additional {
+            Some(name) => place.child(name),
+            None => place,
+        }
+    }
+}
+
+fn candidates<'d>(item: &Located<'d>, family: Family) -> Vec<Candidate<'d>> {
+    let mut candidates = Vec::new();
+    for (key, value) in item.object().into_iter().flatten() {
+        if let Some(method) = Method::from_key(key, family) {
+            candidates.push(Candidate {
+                method,
+                additional: None,
+                value,
+            });
+        } else if family == Family::V32 && key == Method::Additional.key() {
+            for (name, value) in value.as_object().into_iter().flatten() {
+                candidates.push(Candidate {
+                    method: Method::Additional,
+                    additional: Some(name),
+                    value,
+                });
+            }
+        }
+    }
+    candidates
 }
 
 /// A path item and the ones that its `$ref` leads to, nearest first, as far as they can be read.
@@ -311,17 +400,12 @@ pub(crate) fn path_items<'d>(
 /// The one operation that a key names.
 pub(crate) fn find(operations: &[OperationRef], key: &str) -> Result<OperationRef, FindFault> {
     let key = key.trim();
-    let by_path = key.split_once(' ').and_then(|(method, path)| {
-        let method = Method::from_text(method)?;
-        Some((method, path.trim()))
-    });
+    let by_path = key.split_once(' ').map(|(method, path)| (method, path.trim()));
     let hits: Vec<&OperationRef> = operations
         .iter()
         .filter(|operation| {
             operation.operation_id() == Some(key)
-                || by_path.is_some_and(|(method, path)| {
-                    operation.key.method == method && operation.key.path == path
-                })
+                || by_path.is_some_and(|(method, path)| operation.key.is_at(method, path))
         })
         .collect();
     match hits.as_slice() {
@@ -335,7 +419,7 @@ pub(crate) fn find(operations: &[OperationRef], key: &str) -> Result<OperationRe
             pointers: many
                 .iter()
                 .take(4)
-                .map(|operation| operation.path_item.child(operation.key.method.key()).to_string())
+                .map(|operation| operation.place.to_string())
                 .collect(),
         }),
     }

@@ -1,6 +1,7 @@
 //! Parameters of an operation: read with tolerance, merged over path item and operation, sorted by who may set them.
 //!
-//! A header that belongs to the gateway, a cookie, or the place of a credential is never an argument. What cannot be
+//! A header that belongs to the gateway, or the place of a credential, is never an argument, and a cookie only where
+//! the operator gives it. What cannot be
 //! serialised by the rules of the document is a blocker; nothing is guessed.
 //! Sources: OpenAPI 3.0.4 section 4.7.12, OpenAPI 3.1.1 section 4.8.12.
 
@@ -9,9 +10,11 @@ use std::collections::BTreeSet;
 use model::Value;
 
 use crate::blocker::{Blocker, BlockerCause, Findings, NoteKind};
+use crate::media;
 use crate::pointer::Pointer;
 use crate::reference::{Located, Resolver};
 use crate::security::Credential;
+use crate::serial::{Nesting, Serial, Style};
 use crate::shape::{self, Shape, Work};
 use crate::text::excerpt;
 
@@ -26,6 +29,10 @@ pub(crate) enum Place {
     Path,
     Query,
     Header,
+    /// Only where the operator gives it.
+    Cookie,
+    /// The whole query, of version 3.2.
+    QueryString,
 }
 
 /// A parameter that becomes an argument.
@@ -36,8 +43,11 @@ pub(crate) struct Parameter<'d> {
     pub(crate) place: Place,
     pub(crate) required: bool,
     pub(crate) schema: Located<'d>,
-    /// Repeated names instead of commas, in a query.
-    pub(crate) explode: bool,
+    pub(crate) serial: Serial,
+    /// Whether only the operator may give it: a cookie, or a header that says who is calling.
+    pub(crate) is_operators: bool,
+    /// Whether it can be sent empty, which its schema does not say.
+    pub(crate) may_be_empty: bool,
     /// Whether the schema lets null through; it is then the same as absent.
     pub(crate) nullable: bool,
     pub(crate) description: Option<&'d Value>,
@@ -51,6 +61,15 @@ pub(crate) struct Parameters<'d> {
     pub(crate) usable: Vec<Parameter<'d>>,
     /// The names of all that are `in: path`, usable or not: what is declared and has a blocker is not undeclared.
     pub(crate) in_path: BTreeSet<&'d str>,
+    /// The names of all that are `in: query`, also those that are left out: no exploded object may use them.
+    pub(crate) in_query: BTreeSet<&'d str>,
+}
+
+/// What the operator says about the wire of an API.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wire {
+    pub(crate) allow_reserved: bool,
+    pub(crate) nesting: Nesting,
 }
 
 /// Reads the parameters of an operation: those of the path items, nearest first, replaced by the operation's own.
@@ -58,7 +77,7 @@ pub(crate) fn read<'d>(
     resolver: Resolver<'d>,
     work: &mut Work,
     lists: &[Located<'d>],
-    credentials: &[Credential],
+    (credentials, wire): (&[Credential], Wire),
     findings: &mut Findings,
 ) -> Parameters<'d> {
     let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
@@ -123,15 +142,30 @@ pub(crate) fn read<'d>(
             if location == "path" {
                 parameters.in_path.insert(name);
             }
+            if location == "query" {
+                parameters.in_query.insert(name);
+            }
             parameters.usable.extend(one(
                 resolver,
                 work,
                 &found,
                 (name, location),
-                credentials,
+                (credentials, wire),
                 findings,
             ));
         }
+    }
+    let has_string = parameters
+        .usable
+        .iter()
+        .find(|one| one.place == Place::QueryString);
+    if let Some(whole) = has_string
+        && !parameters.in_query.is_empty()
+    {
+        findings.block(malformed(
+            &whole.pointer,
+            "a parameter is the whole query, and others are parts of it",
+        ));
     }
     parameters
 }
@@ -147,7 +181,7 @@ fn one<'d>(
     work: &mut Work,
     found: &Located<'d>,
     (name, location): (&'d str, &'d str),
-    credentials: &[Credential],
+    (credentials, wire): (&[Credential], Wire),
     findings: &mut Findings,
 ) -> Option<Parameter<'d>> {
     let mut required = found.value.get("required") == Some(&Value::Bool(true));
@@ -174,29 +208,21 @@ fn one<'d>(
             }
             Place::Header
         }
+        "cookie" if is_token(name) => Place::Cookie,
         "cookie" => {
-            if required {
-                findings.block(Blocker::new(
-                    BlockerCause::ParameterCookie,
-                    &found.pointer,
-                    format!("the cookie `{shown}` is required, and no caller may set a cookie"),
-                    "let the API take it as a credential, a header or a query parameter",
-                ));
-            } else {
-                findings.note(
-                    NoteKind::ParameterIgnored,
-                    &found.pointer,
-                    format!("the cookie `{shown}` was left out: no caller may set a cookie"),
-                );
-            }
+            findings.block(malformed(
+                &found.pointer,
+                &format!("`{shown}` is no name of a cookie"),
+            ));
             return None;
         }
+        "querystring" => Place::QueryString,
         other => {
             findings.block(Blocker::new(
                 BlockerCause::ParameterLocation,
                 &found.pointer,
                 format!("`in: {}` is not offered", excerpt(other)),
-                "write `path`, `query` or `header`",
+                "write `path`, `query`, `header` or `cookie`",
             ));
             return None;
         }
@@ -209,33 +235,37 @@ fn one<'d>(
             format!("the path parameter `{shown}` is not marked as required; it is"),
         );
     }
-    let explode = serialisation(found, place, &shown, findings)?;
-    let schema = found.get("schema");
-    let Some(schema) = schema else {
-        let (cause, text) = if found.value.get("content").is_some() {
-            (
-                BlockerCause::ParameterContent,
-                "is described by `content`, which is not offered",
-            )
-        } else {
-            (BlockerCause::ParameterMalformed, "has no `schema`")
-        };
-        findings.block(Blocker::new(
-            cause,
-            &found.pointer,
-            format!("the parameter `{shown}` {text}"),
-            "describe it by a `schema`",
-        ));
-        return None;
+    let (serial, schema) = match described(resolver, found, place, &shown, findings)? {
+        Described::ByStyle(schema) => (style(found, place, wire, &shown, findings)?, schema),
+        Described::ByMedia(serial, schema) => (serial, schema),
     };
     let shape = shape::of(resolver, work, schema.value);
-    serialisable(resolver, work, &schema, shape, &shown, findings).then_some(())?;
+    let mut serial = Serial {
+        objects: shape.meets(Shape::OBJECT) && shape != Shape::ANY,
+        ..serial
+    };
+    if place == Place::QueryString {
+        serial.objects = true;
+    }
+    fits(
+        resolver,
+        work,
+        &schema,
+        (shape, serial, place, required),
+        &shown,
+        findings,
+    )
+    .then_some(())?;
     Some(Parameter {
         pointer: found.pointer.clone(),
         name,
         place,
         required,
-        explode,
+        serial,
+        is_operators: place == Place::Cookie || place == Place::Header && is_identity_header(name),
+        may_be_empty: place == Place::Query
+            && found.value.get("allowEmptyValue") == Some(&Value::Bool(true))
+            && !shape.meets(Shape::STRING),
         nullable: shape.meets(Shape::NULL) && shape != Shape::ANY,
         description: found.value.get("description"),
         is_deprecated: found.value.get("deprecated") == Some(&Value::Bool(true)),
@@ -243,57 +273,178 @@ fn one<'d>(
     })
 }
 
-/// Whether values repeat their name. `None` where the style is not offered.
-fn serialisation(found: &Located<'_>, place: Place, shown: &str, findings: &mut Findings) -> Option<bool> {
-    let usual = match place {
-        Place::Path | Place::Header => "simple",
-        Place::Query => "form",
+/// What describes the value of a parameter.
+enum Described<'d> {
+    /// A schema; style and explode say the rest.
+    ByStyle(Located<'d>),
+    /// A media type.
+    ByMedia(Serial, Located<'d>),
+}
+
+/// Source: OpenAPI 3.1.1 section 4.8.12.4 (`content`), 3.2.0 section 4.12.1 (`querystring`).
+fn described<'d>(
+    resolver: Resolver<'d>,
+    found: &Located<'d>,
+    place: Place,
+    shown: &str,
+    findings: &mut Findings,
+) -> Option<Described<'d>> {
+    let content = found.get("content");
+    if let (Some(schema), None) = (found.get("schema"), &content)
+        && place != Place::QueryString
+    {
+        return Some(Described::ByStyle(schema));
+    }
+    let Some((content, media)) = content
+        .as_ref()
+        .and_then(|content| Some((content, content.object()?)))
+    else {
+        findings.block(Blocker::new(
+            BlockerCause::ParameterMalformed,
+            &found.pointer,
+            format!("the parameter `{shown}` has no schema"),
+            "describe it by a `schema`",
+        ));
+        return None;
     };
-    let style = found.value.get("style");
-    if style.is_some_and(|style| style.as_str() != Some(usual)) {
+    let mut block = |text: String| {
+        findings.block(Blocker::new(
+            BlockerCause::ParameterContent,
+            &content.pointer,
+            text,
+            "describe it by a `schema`, or by one media type that is JSON",
+        ));
+    };
+    let mut entries = media.iter();
+    let (Some((key, value)), None) = (entries.next(), entries.next()) else {
+        block(format!("the parameter `{shown}` has not exactly one media type"));
+        return None;
+    };
+    let start = Located {
+        pointer: content.pointer.child(key),
+        value,
+    };
+    let schema = resolver
+        .follow(start)
+        .ok()
+        .filter(|media| media.get("encoding").is_none())
+        .and_then(|media| media.get("schema"));
+    let Some(schema) = schema else {
+        block(format!(
+            "the media type of the parameter `{shown}` has no schema, or says an encoding"
+        ));
+        return None;
+    };
+    let is_form = key
+        .trim()
+        .eq_ignore_ascii_case("application/x-www-form-urlencoded");
+    let (style, explode) = match place {
+        Place::QueryString if is_form => (Style::Form, true),
+        Place::Path | Place::Query | Place::Header | Place::Cookie if media::is_json(key) => {
+            (Style::Json, false)
+        }
+        Place::Path | Place::Query | Place::Header | Place::Cookie | Place::QueryString => {
+            block(format!(
+                "the media type `{}` of the parameter `{shown}` is not offered",
+                excerpt(key)
+            ));
+            return None;
+        }
+    };
+    let serial = Serial {
+        style,
+        explode,
+        reserved: false,
+        objects: true,
+        nesting: Nesting::Refuse,
+    };
+    Some(Described::ByMedia(serial, schema))
+}
+
+/// The style of a parameter that is described by a schema. `None` where it is not defined for the place.
+fn style(
+    found: &Located<'_>,
+    place: Place,
+    wire: Wire,
+    shown: &str,
+    findings: &mut Findings,
+) -> Option<Serial> {
+    let (usual, style) = {
+        let usual = match place {
+            Place::Path | Place::Header => "simple",
+            Place::Query | Place::Cookie | Place::QueryString => "form",
+        };
+        let named = found.value.get("style");
+        (usual, named.map_or(Some(usual), Value::as_str))
+    };
+    let chosen = match (place, style) {
+        (Place::Path | Place::Header, Some("simple")) => Some(Style::Simple),
+        (Place::Path, Some("label")) => Some(Style::Label),
+        (Place::Path, Some("matrix")) => Some(Style::Matrix),
+        (Place::Query | Place::Cookie | Place::QueryString, Some("form")) => Some(Style::Form),
+        (Place::Query, Some("spaceDelimited")) => Some(Style::Space),
+        (Place::Query, Some("pipeDelimited")) => Some(Style::Pipe),
+        (Place::Query, Some("deepObject")) => Some(Style::Deep),
+        // Version 3.2: as it is, where `form` would encode. Nothing that needs encoding is sent in either.
+        (Place::Cookie, Some("cookie")) => Some(Style::Form),
+        _ => None,
+    };
+    let Some(chosen) = chosen else {
+        let style = found.value.get("style").map(Value::to_string).unwrap_or_default();
         findings.block(Blocker::new(
             BlockerCause::ParameterStyle,
             &found.pointer,
             format!(
-                "`style: {}` of the parameter `{shown}` is not offered",
-                excerpt(&style.map(Value::to_string).unwrap_or_default())
+                "`style: {}` of the parameter `{shown}` is not defined for its place",
+                excerpt(&style)
             ),
             format!("write `style: {usual}`"),
         ));
         return None;
-    }
-    if found.value.get("allowReserved") == Some(&Value::Bool(true)) {
-        findings.block(Blocker::new(
-            BlockerCause::ParameterStyle,
-            &found.pointer,
-            format!("`allowReserved` of the parameter `{shown}` is not offered"),
-            "remove `allowReserved`",
-        ));
-        return None;
-    }
-    match found.value.get("explode") {
-        Some(Value::Bool(explode)) => Some(*explode),
+    };
+    let explode = match found.value.get("explode") {
+        Some(Value::Bool(explode)) => *explode,
         // The default follows the style: true for form alone.
-        None => Some(place == Place::Query),
+        None => chosen == Style::Form,
         Some(_) => {
             findings.block(malformed(
                 &found.pointer,
                 &format!("`explode` of the parameter `{shown}` is not `true` or `false`"),
             ));
-            None
+            return None;
         }
+    };
+    let wants_reserved =
+        found.value.get("allowReserved") == Some(&Value::Bool(true)) && place == Place::Query;
+    if wants_reserved && !wire.allow_reserved {
+        findings.note(
+            NoteKind::ParameterReservedEncoded,
+            &found.pointer,
+            format!("reserved characters of `{shown}` are sent encoded; the operator can let them stand"),
+        );
     }
+    Some(Serial {
+        style: chosen,
+        explode,
+        reserved: wants_reserved && wire.allow_reserved,
+        objects: true,
+        nesting: wire.nesting,
+    })
 }
 
 /// Whether every value that the schema lets through has a form on the wire.
-fn serialisable(
+fn fits(
     resolver: Resolver<'_>,
     work: &mut Work,
     schema: &Located<'_>,
-    shape: Shape,
+    (shape, serial, place, required): (Shape, Serial, Place, bool),
     shown: &str,
     findings: &mut Findings,
 ) -> bool {
+    // The whole query is a form, which has a way for every value.
+    if serial.style == Style::Json || place == Place::QueryString {
+        return true;
+    }
     if shape == Shape::ANY {
         findings.note(
             NoteKind::ParameterUntyped,
@@ -302,24 +453,73 @@ fn serialisable(
         );
         return true;
     }
-    let items = shape
-        .meets(Shape::ARRAY)
-        .then(|| shape::of_items(resolver, work, schema.value))
-        .flatten()
-        .filter(|items| *items != Shape::ANY);
-    let holds_objects =
-        shape.meets(Shape::OBJECT) || items.is_some_and(|items| items.meets(Shape::ARRAY.or(Shape::OBJECT)));
-    if holds_objects {
-        findings.block(Blocker::new(
-            BlockerCause::ParameterObject,
-            &schema.pointer,
-            format!(
-                "the parameter `{shown}` can be, or hold, an object or a list of lists, which is not offered"
-            ),
-            "use single values and lists of single values",
-        ));
+    let mut block = |cause: BlockerCause, text: String, clears: &str| {
+        findings.block(Blocker::new(cause, &schema.pointer, text, clears));
+        false
+    };
+    let is_compound = shape.meets(Shape::ARRAY.or(Shape::OBJECT));
+    if serial.explode && matches!(serial.style, Style::Space | Style::Pipe) && is_compound {
+        return block(
+            BlockerCause::ParameterStyle,
+            format!("the style of the parameter `{shown}` is not defined with `explode: true`"),
+            "write `explode: false`, or `style: form`",
+        );
     }
-    !holds_objects
+    if place == Place::Cookie && serial.explode && is_compound {
+        return block(
+            BlockerCause::ParameterStyle,
+            format!("a list or an object in the cookie `{shown}` is not defined with `explode: true`"),
+            "write `explode: false`",
+        );
+    }
+    match undefined_inside(resolver, work, schema.value, shape, serial) {
+        None => true,
+        // Every call is right without it, so it costs the parameter and not the operation. Not so a `deepObject` that
+        // nests: there the API has a way of its own, and whoever knows it can say so.
+        Some(what) if !(required || serial.style == Style::Deep && what == NESTED) => {
+            findings.note(
+                NoteKind::ParameterLeftOut,
+                &schema.pointer,
+                format!("`{shown}` was left out: it can hold {what}, which its style does not define"),
+            );
+            false
+        }
+        Some(what) => block(
+            BlockerCause::ParameterObject,
+            format!("the parameter `{shown}` can hold {what}, which its style does not define"),
+            "use single values, or lists and objects of single values; or say how the API nests `deepObject`",
+        ),
+    }
+}
+
+const NESTED: &str = "an object of lists or objects";
+
+/// What a schema lets through that a style has no form for.
+pub(crate) fn undefined_inside(
+    resolver: Resolver<'_>,
+    work: &mut Work,
+    schema: &Value,
+    shape: Shape,
+    serial: Serial,
+) -> Option<&'static str> {
+    if serial.style == Style::Json || serial.style == Style::Deep && serial.nesting != Nesting::Refuse {
+        return None;
+    }
+    let compound = Shape::ARRAY.or(Shape::OBJECT);
+    let holds =
+        |inner: Option<Shape>| inner.is_some_and(|inner| inner != Shape::ANY && inner.meets(compound));
+    if shape.meets(Shape::ARRAY) {
+        if serial.style == Style::Deep {
+            return Some("a list");
+        }
+        if holds(shape::of_items(resolver, work, schema)) {
+            return Some("a list of lists or objects");
+        }
+    }
+    if shape.meets(Shape::OBJECT) && holds(shape::of_members(resolver, work, schema)) {
+        return Some(NESTED);
+    }
+    None
 }
 
 /// Headers that OpenAPI itself says are described elsewhere. Source: OpenAPI 3.1.1 section 4.8.12.1.
@@ -362,6 +562,46 @@ const RESERVED: [&str; 33] = [
     "x-real-ip",
     "x-rewrite-url",
 ];
+
+/// Headers by which services are told who is calling, or that they may believe it. A caller who could set one would be
+/// whoever it likes.
+const IDENTITY: [&str; 30] = [
+    "api-key",
+    "apikey",
+    "remote-user",
+    "sudo",
+    "x-access-token",
+    "x-act-as",
+    "x-api-key",
+    "x-auth-token",
+    "x-authenticated-user",
+    "x-client-cert",
+    "x-forwarded-user",
+    "x-groups",
+    "x-impersonate",
+    "x-impersonate-user",
+    "x-on-behalf-of",
+    "x-org-id",
+    "x-organization-id",
+    "x-principal",
+    "x-remote-user",
+    "x-role",
+    "x-roles",
+    "x-subject",
+    "x-sudo",
+    "x-tenant",
+    "x-tenant-id",
+    "x-tenantid",
+    "x-user",
+    "x-user-email",
+    "x-user-id",
+    "x-username",
+];
+
+fn is_identity_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    IDENTITY.contains(&name.as_str())
+}
 
 /// Whether no caller may set a header.
 pub(crate) fn is_reserved_header(name: &str) -> bool {

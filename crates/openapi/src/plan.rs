@@ -5,14 +5,17 @@
 //! It sends nothing, and knows no destination and no credential.
 //! Sources: RFC 3986, RFC 6570 sections 3.2.2 and 3.2.8, RFC 9110 section 5.5, OpenAPI 3.1.1 section 4.8.12.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use bytes::Bytes;
-use model::{Fault, Object, Value, canonical};
+use model::{Fault, Object, Value};
 
+use crate::form::{self, FieldFault, FieldForm};
+use crate::media::Kind;
 use crate::operation::OperationKey;
-use crate::template::{Template, encode, walks};
+use crate::serial::{Nesting, Serial, SerialFault, Style, text};
+use crate::template::Template;
 use crate::text::excerpt;
 
 /// The longest path and query, in bytes. Servers commonly refuse longer ones.
@@ -27,6 +30,8 @@ pub struct RequestPlan {
     pub(crate) template: Template,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) accept: String,
+    /// Names of query parameters, whether or not they are arguments.
+    pub(crate) query_names: BTreeSet<String>,
     pub(crate) body: BodyPlan,
 }
 
@@ -43,15 +48,20 @@ pub(crate) struct Argument {
     pub(crate) nullable: bool,
     /// Whether only the operator gives it.
     pub(crate) injected: bool,
+    /// How a parameter is written; `None` for a body and its fields.
+    pub(crate) serial: Option<Serial>,
+    /// How a field of a form is written.
+    pub(crate) form: FieldForm,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ArgumentPlace {
     Path,
-    Query {
-        explode: bool,
-    },
+    Query,
+    /// The whole query.
+    QueryString,
     Header,
+    Cookie,
     /// A field of a body that is an object.
     Field,
     /// The whole body.
@@ -61,14 +71,18 @@ pub(crate) enum ArgumentPlace {
 #[derive(Debug, Clone)]
 pub(crate) enum BodyPlan {
     None,
-    /// An object of the arguments that are fields. Sent if one is given, or always.
+    /// The arguments that are fields. Sent if one is given, or always.
     Fields {
         content_type: String,
+        kind: Kind,
         always: bool,
     },
     /// The argument that is the body.
     Whole {
         content_type: String,
+        kind: Kind,
+        /// How fields of a form are written; those that are not here, by their value.
+        fields: BTreeMap<String, FieldForm>,
     },
 }
 
@@ -131,12 +145,24 @@ pub enum BuildFault {
     /// Null where nothing can stand for it.
     #[error("`{0}` is null; leave it out, or give it a value")]
     Null(String),
-    /// A value that is neither a single value nor a list of single values.
-    #[error("`{0}` can only be a text, a number, true, false, or a list of these")]
+    /// A value that is neither a single value nor a list, or where the schema says so an object, of single values.
+    #[error("`{0}` can only be a text, a number, true, false, or a list of these; nothing can stand deeper")]
     Kind(String),
-    /// An empty list, which a URL or a header cannot say.
-    #[error("`{0}` is an empty list, which cannot be sent; leave it out, or give it an item")]
+    /// An empty list or object, which a URL, a header or a form cannot say.
+    #[error("`{0}` is empty, which cannot be sent; leave it out, or give it an item")]
     EmptyList(String),
+    /// An item that holds what separates items, or a key that is the name of another parameter.
+    #[error("`{0}` has an item or a key that would be read as another one; use other characters")]
+    Delimiter(String),
+    /// A text that is not base64.
+    #[error("`{0}` is not base64 with padding and without line ends")]
+    Base64(String),
+    /// A file name that cannot be sent.
+    #[error("`{0}` needs a file name without `/`, `\\`, quotes and control characters, of at most 255 bytes")]
+    FileName(String),
+    /// A media type that a file cannot have.
+    #[error("`{0}` has a media type that is not taken here; the schema says which are")]
+    MediaType(String),
     /// A path value that is empty, or that a server could read as a step to another folder.
     #[error("`{0}` is empty or holds a step such as `..`, which cannot stand in a path")]
     PathStep(String),
@@ -170,6 +196,10 @@ impl BuildFault {
             | Self::Null(_)
             | Self::Kind(_)
             | Self::EmptyList(_)
+            | Self::Delimiter(_)
+            | Self::Base64(_)
+            | Self::FileName(_)
+            | Self::MediaType(_)
             | Self::PathStep(_)
             | Self::HeaderValue(_)
             | Self::HeaderLong(_)
@@ -210,10 +240,25 @@ impl RequestPlan {
         }
         let path_and_query = self.target(&given)?;
         let mut headers = vec![("accept".to_owned(), self.accept.clone())];
+        let mut cookies: Vec<String> = Vec::new();
         for (argument, value) in &given {
-            if argument.place == ArgumentPlace::Header {
-                headers.push((argument.wire.to_ascii_lowercase(), argument.header(value)?));
+            match argument.place {
+                ArgumentPlace::Header => {
+                    headers.push((argument.wire.to_ascii_lowercase(), argument.header(value)?));
+                }
+                ArgumentPlace::Cookie => {
+                    let cookie = argument.written(|serial| serial.cookie(value))?;
+                    cookies.push(format!("{}={cookie}", argument.wire));
+                }
+                ArgumentPlace::Path
+                | ArgumentPlace::Query
+                | ArgumentPlace::QueryString
+                | ArgumentPlace::Field
+                | ArgumentPlace::Body => {}
             }
+        }
+        if !cookies.is_empty() {
+            headers.push(("cookie".to_owned(), cookies.join("; ")));
         }
         Ok(Prepared {
             method: self.operation.method().as_str(),
@@ -246,10 +291,26 @@ impl RequestPlan {
         for (argument, value) in given {
             match argument.place {
                 ArgumentPlace::Path => {
-                    in_path.insert(&argument.wire, argument.path(value)?);
+                    let written = argument.written(|serial| serial.path(&argument.wire, value))?;
+                    in_path.insert(&argument.wire, written);
                 }
-                ArgumentPlace::Query { explode } => argument.query(value, explode, &mut query)?,
-                ArgumentPlace::Header | ArgumentPlace::Field | ArgumentPlace::Body => {}
+                ArgumentPlace::Query => {
+                    let taken = |name: &str| name != argument.wire && self.query_names.contains(name);
+                    argument.written(|serial| serial.query(&argument.wire, value, &taken, &mut query))?;
+                }
+                ArgumentPlace::QueryString => {
+                    let fields = value
+                        .as_object()
+                        .ok_or_else(|| argument.blame(BuildFault::Kind))?;
+                    for (name, value) in fields {
+                        form::urlencoded(&FieldForm::Auto, name, value, &|_| false, &mut query)
+                            .map_err(|fault| argument.blame_field(fault))?;
+                    }
+                }
+                ArgumentPlace::Header
+                | ArgumentPlace::Cookie
+                | ArgumentPlace::Field
+                | ArgumentPlace::Body => {}
             }
         }
         let mut target = self
@@ -269,11 +330,15 @@ impl RequestPlan {
     fn body(&self, given: &[(&Argument, &Value)]) -> Result<Option<Body>, BuildFault> {
         match &self.body {
             BodyPlan::None => Ok(None),
-            BodyPlan::Fields { content_type, always } => {
-                let fields: Object = given
+            BodyPlan::Fields {
+                content_type,
+                kind,
+                always,
+            } => {
+                let fields: Vec<(&Argument, &Value)> = given
                     .iter()
                     .filter(|(argument, _)| argument.place == ArgumentPlace::Field)
-                    .map(|(argument, value)| (argument.wire.clone(), (*value).clone()))
+                    .copied()
                     .collect();
                 if fields.is_empty() && !always {
                     return Ok(None);
@@ -282,23 +347,120 @@ impl RequestPlan {
                 let missing = self.arguments.iter().find(|argument| {
                     argument.place == ArgumentPlace::Field
                         && argument.required
-                        && !fields.contains_key(&argument.wire)
+                        && !fields.iter().any(|(given, _)| given.wire == argument.wire)
                 });
                 if let Some(argument) = missing {
                     return Err(argument.blame(BuildFault::Missing));
                 }
-                Ok(Some(Body {
-                    content_type: content_type.clone(),
-                    bytes: Value::Object(fields).to_string().into(),
-                }))
+                let fields = fields
+                    .into_iter()
+                    .map(|(argument, value)| FieldValue {
+                        argument,
+                        name: &argument.wire,
+                        form: &argument.form,
+                        value,
+                    })
+                    .collect();
+                written(*kind, content_type, fields).map(Some)
             }
-            BodyPlan::Whole { content_type } => Ok(given
+            BodyPlan::Whole {
+                content_type,
+                kind,
+                fields,
+            } => given
                 .iter()
                 .find(|(argument, _)| argument.place == ArgumentPlace::Body)
-                .map(|(_, value)| Body {
-                    content_type: content_type.clone(),
-                    bytes: value.to_string().into(),
-                })),
+                .map(|(argument, value)| whole(argument, value, (*kind, content_type), fields))
+                .transpose(),
+        }
+    }
+}
+
+/// A field on its way into a body.
+struct FieldValue<'v> {
+    /// The argument that is blamed.
+    argument: &'v Argument,
+    name: &'v str,
+    form: &'v FieldForm,
+    value: &'v Value,
+}
+
+fn whole(
+    argument: &Argument,
+    value: &Value,
+    (kind, content_type): (Kind, &str),
+    forms: &BTreeMap<String, FieldForm>,
+) -> Result<Body, BuildFault> {
+    let bytes: Bytes = match kind {
+        Kind::Json => value.to_string().into(),
+        Kind::Text => argument.written(|_| text(value))?.into(),
+        Kind::Bytes => value
+            .as_str()
+            .and_then(form::decode)
+            .ok_or_else(|| argument.blame(BuildFault::Base64))?
+            .into(),
+        Kind::Urlencoded | Kind::Multipart => {
+            let object = value
+                .as_object()
+                .ok_or_else(|| argument.blame(BuildFault::Kind))?;
+            let fields = object
+                .iter()
+                .map(|(name, value)| FieldValue {
+                    argument,
+                    name,
+                    form: forms.get(name).unwrap_or(&FieldForm::Auto),
+                    value,
+                })
+                .collect();
+            return written(kind, content_type, fields);
+        }
+    };
+    Ok(Body {
+        content_type: content_type.to_owned(),
+        bytes,
+    })
+}
+
+fn written(kind: Kind, content_type: &str, fields: Vec<FieldValue<'_>>) -> Result<Body, BuildFault> {
+    let names: BTreeSet<&str> = fields.iter().map(|field| field.name).collect();
+    match kind {
+        Kind::Multipart => {
+            let mut parts = Vec::new();
+            for field in fields {
+                // A name that the schema does not declare comes from the caller.
+                if !form::is_part_name(field.name) {
+                    return Err(field.argument.blame(BuildFault::Delimiter));
+                }
+                form::parts(field.form, field.name, field.value, &mut parts)
+                    .map_err(|fault| field.argument.blame_field(fault))?;
+            }
+            let (boundary, bytes) = form::multipart(&parts);
+            Ok(Body {
+                content_type: format!("{content_type}; boundary={boundary}"),
+                bytes: bytes.into(),
+            })
+        }
+        Kind::Urlencoded => {
+            let mut pairs = Vec::new();
+            for field in fields {
+                let taken = |name: &str| name != field.name && names.contains(name);
+                form::urlencoded(field.form, field.name, field.value, &taken, &mut pairs)
+                    .map_err(|fault| field.argument.blame_field(fault))?;
+            }
+            Ok(Body {
+                content_type: content_type.to_owned(),
+                bytes: pairs.join("&").into(),
+            })
+        }
+        Kind::Json | Kind::Text | Kind::Bytes => {
+            let object: Object = fields
+                .into_iter()
+                .map(|field| (field.name.to_owned(), field.value.clone()))
+                .collect();
+            Ok(Body {
+                content_type: content_type.to_owned(),
+                bytes: Value::Object(object).to_string().into(),
+            })
         }
     }
 }
@@ -340,65 +502,43 @@ impl Argument {
         }
     }
 
-    fn path(&self, value: &Value) -> Result<String, BuildFault> {
-        let items = self.items(value)?;
-        if items.iter().any(|item| item.is_empty() || walks(item)) {
-            return Err(self.blame(BuildFault::PathStep));
-        }
-        Ok(items
-            .iter()
-            .map(|item| encode(item))
-            .collect::<Vec<_>>()
-            .join(","))
-    }
-
-    fn query(&self, value: &Value, explode: bool, query: &mut Vec<String>) -> Result<(), BuildFault> {
-        let name = encode(&self.wire);
-        let items = self.items(value)?;
-        if explode {
-            query.extend(items.iter().map(|item| format!("{name}={}", encode(item))));
-        } else {
-            let items: Vec<String> = items.iter().map(|item| encode(item)).collect();
-            query.push(format!("{name}={}", items.join(",")));
-        }
-        Ok(())
+    /// Writes a value by its style. A parameter always has one.
+    fn written<T>(&self, write: impl FnOnce(&Serial) -> Result<T, SerialFault>) -> Result<T, BuildFault> {
+        let serial = self.serial.unwrap_or(Serial {
+            style: Style::Simple,
+            explode: false,
+            reserved: false,
+            objects: false,
+            nesting: Nesting::Refuse,
+        });
+        write(&serial).map_err(|fault| self.blame_serial(fault))
     }
 
     fn header(&self, value: &Value) -> Result<String, BuildFault> {
-        let items = self.items(value)?;
-        let is_list = value.is_array();
-        let fits = |item: &String| {
-            !item.is_empty()
-                && item.trim_matches(' ').len() == item.len()
-                && item.bytes().all(|b| (b' '..=b'~').contains(&b))
-                && !(is_list && item.contains(','))
-        };
-        if !items.iter().all(fits) {
-            return Err(self.blame(BuildFault::HeaderValue));
-        }
-        let line = items.join(",");
+        let line = self.written(|serial| serial.header(value))?;
         if line.len() > HEADER_VALUE_BYTES_MAX {
             return Err(self.blame(BuildFault::HeaderLong));
         }
         Ok(line)
     }
 
-    /// The texts of a single value or of a list of them.
-    fn items(&self, value: &Value) -> Result<Vec<String>, BuildFault> {
-        match value {
-            Value::Array(items) if items.is_empty() => Err(self.blame(BuildFault::EmptyList)),
-            Value::Array(items) => items.iter().map(|item| self.single(item)).collect(),
-            single => Ok(vec![self.single(single)?]),
-        }
+    fn blame_serial(&self, fault: SerialFault) -> BuildFault {
+        self.blame(match fault {
+            SerialFault::Kind => BuildFault::Kind,
+            SerialFault::Empty => BuildFault::EmptyList,
+            SerialFault::Step => BuildFault::PathStep,
+            SerialFault::Delimiter => BuildFault::Delimiter,
+            SerialFault::Header => BuildFault::HeaderValue,
+        })
     }
 
-    fn single(&self, value: &Value) -> Result<String, BuildFault> {
-        match value {
-            Value::Bool(truth) => Ok(truth.to_string()),
-            // `1.0` fits an integer schema; upstreams parse `1`.
-            Value::Number(_) => Ok(String::from_utf8_lossy(&canonical(value)).into_owned()),
-            Value::String(text) => Ok(text.clone()),
-            Value::Null | Value::Array(_) | Value::Object(_) => Err(self.blame(BuildFault::Kind)),
+    fn blame_field(&self, fault: FieldFault) -> BuildFault {
+        match fault {
+            FieldFault::Serial(fault) => self.blame_serial(fault),
+            FieldFault::Null => self.blame(BuildFault::Null),
+            FieldFault::Base64 => self.blame(BuildFault::Base64),
+            FieldFault::FileName => self.blame(BuildFault::FileName),
+            FieldFault::MediaType => self.blame(BuildFault::MediaType),
         }
     }
 }

@@ -22,6 +22,9 @@ impl Pointer {
     ///
     /// `None` where it is no pointer: an anchor, a lone `%`, bytes that are no UTF-8, a `~` that escapes nothing.
     pub(crate) fn parse(fragment: &str) -> Option<Self> {
+        if fragment.starts_with('/') && is_canonical(fragment) {
+            return Some(Self(format!("#{fragment}")));
+        }
         let text = decode_percent(fragment)?;
         if !text.is_empty() && !text.starts_with('/') {
             return None;
@@ -84,15 +87,15 @@ impl Pointer {
 
     /// The value at this place.
     pub(crate) fn find<'d>(&self, root: &'d Value) -> Option<&'d Value> {
-        let mut value = root;
-        for step in self.0.split('/').skip(1) {
-            value = match value {
-                Value::Object(object) => object.get(&unescape(step)?)?,
-                Value::Array(array) => array.get(index(step)?)?,
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
-            };
+        find(&self.0, root)
+    }
+
+    /// The value that the fragment of a reference names, without a pointer to it.
+    pub(crate) fn find_fragment<'d>(fragment: &str, root: &'d Value) -> Option<&'d Value> {
+        if fragment.starts_with('/') && is_canonical(fragment) {
+            return find(fragment, root);
         }
-        Some(value)
+        Self::parse(fragment)?.find(root)
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -104,6 +107,25 @@ impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Whether a fragment that starts with `/` is written as a pointer is: most are.
+fn is_canonical(fragment: &str) -> bool {
+    !fragment.contains(['%', '~'])
+}
+
+/// `steps`: as a pointer has them, each behind a `/`.
+fn find<'d>(steps: &str, root: &'d Value) -> Option<&'d Value> {
+    let mut value = root;
+    for step in steps.split('/').skip(1) {
+        value = match value {
+            Value::Object(object) if step.contains('~') => object.get(&unescape(step)?)?,
+            Value::Object(object) => object.get(step)?,
+            Value::Array(array) => array.get(index(step)?)?,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+        };
+    }
+    Some(value)
 }
 
 /// An index without leading zeros, as RFC 6901 writes it. `-` names no existing item.

@@ -113,6 +113,14 @@ impl<'d> Resolver<'d> {
             .ok_or_else(|| ReferenceFault::Unresolved(shown()))
     }
 
+    /// What a reference names, where it names something.
+    pub(crate) fn value(&self, reference: &str) -> Option<&'d Value> {
+        let fragment = reference
+            .strip_prefix('#')
+            .filter(|fragment| !fragment.is_empty())?;
+        Pointer::find_fragment(fragment, self.root)
+    }
+
     /// Follows references until a value that is none. A value that is no reference is given back as it is.
     pub(crate) fn follow(&self, start: Located<'d>) -> Result<Located<'d>, ReferenceFault> {
         let mut here = start;

@@ -3,7 +3,8 @@
 //! A pin covers it, so that a change anywhere behind a `$ref`, in a parameter of the path or in a security scheme is
 //! seen even where the generated tool would look the same. Source: `docs/adr/0007-canonical-json.md`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use model::{Digest, Value, canonical};
 use serde_json::json;
@@ -11,16 +12,33 @@ use serde_json::json;
 use crate::document::{Document, Family};
 use crate::number::{all_exact, exactly};
 use crate::operation::OperationRef;
-use crate::reference::Located;
+use crate::pointer::Pointer;
+use crate::reference::{Located, Resolver};
 
-/// Values that are digested for one operation.
-const VALUES_MAX: usize = 2_000_000;
+/// Values of one document that are digested, counted again where places lie inside each other.
+const VALUES_MAX: usize = 20_000_000;
 
-/// The digest, or `None` where the operation reaches more than is looked at.
+/// Digests of places together with all that they refer to, kept so that each is taken once for a document.
+#[derive(Debug)]
+pub(crate) struct Closures {
+    known: HashMap<String, Digest>,
+    values_left: usize,
+}
+
+impl Default for Closures {
+    fn default() -> Self {
+        Self {
+            known: HashMap::new(),
+            values_left: VALUES_MAX,
+        }
+    }
+}
+
+/// The digest, or `None` where the document holds more than is looked at.
 ///
 /// It is taken over canonical JSON that holds the method, the path, the operation as it is written, what it inherits,
-/// and the digest of each place that it refers to, directly or not. Whatever does not reach the operation does not
-/// change it, nor does the order of keys.
+/// and for each place that it refers to a digest of that place and all that it refers to in turn. Whatever does not
+/// reach the operation does not change it, nor does the order of keys.
 pub(crate) fn digest(
     document: &Document,
     reference: &OperationRef,
@@ -35,32 +53,28 @@ pub(crate) fn digest(
         .or_else(|| root.get("security"))
         .unwrap_or(&Value::Null);
     let schemes = schemes(root, security);
-    let mut left = VALUES_MAX;
-    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut closures = document.closures();
+    let mut references = Vec::new();
+    for value in std::iter::once(operation.value)
+        .chain(inherited.iter().map(|list| list.value))
+        .chain(schemes.values().copied())
+    {
+        collect(value, &mut references, &mut closures.values_left)?;
+    }
     let mut places: BTreeMap<String, String> = BTreeMap::new();
-    let mut open: Vec<(Option<String>, &Value)> = vec![(None, operation.value)];
-    open.extend(inherited.iter().map(|list| (None, list.value)));
-    open.extend(schemes.values().map(|scheme| (None, *scheme)));
-    while let Some((name, value)) = open.pop() {
-        let mut references = Vec::new();
-        collect(value, &mut references, &mut left)?;
-        if let Some(name) = name {
-            places.insert(name, of(value));
-        }
-        for text in references {
-            // What leads nowhere is part of the text that is digested already.
-            let Ok(target) = resolver.target(text) else {
-                continue;
-            };
-            let name = target.pointer.to_string();
-            if seen.insert(name.clone()) {
-                open.push((Some(name), target.value));
-            }
+    for text in references {
+        // What leads nowhere is part of the text that is digested already.
+        let Ok(target) = resolver.target(text) else {
+            continue;
+        };
+        let name = target.pointer.to_string();
+        if let Entry::Vacant(free) = places.entry(name) {
+            free.insert(closures.of(resolver, target)?.to_string());
         }
     }
     let schemes: BTreeMap<&str, String> = schemes.iter().map(|(name, scheme)| (*name, of(scheme))).collect();
     let resolved = json!({
-        "version": match document.family() { Family::V30 => "3.0", Family::V31 => "3.1" },
+        "version": match document.family() { Family::V30 => "3.0", Family::V31 => "3.1", Family::V32 => "3.2" },
         "method": reference.method(),
         "path": reference.path(),
         "operation": of(operation.value),
@@ -69,7 +83,132 @@ pub(crate) fn digest(
         "securitySchemes": schemes,
         "references": places,
     });
-    Some(Digest::of("openapi-operation-v1", &[&canonical(&resolved)]))
+    Some(Digest::of("openapi-operation-v2", &[&canonical(&resolved)]))
+}
+
+/// A place on the way: Tarjan's algorithm finds the places that refer to each other in a circle, and gives them
+/// together one digest, in an order in which all that they refer to outside the circle is known.
+struct Node {
+    name: String,
+    own: String,
+    targets: Vec<String>,
+    next: usize,
+    low: usize,
+    is_open: bool,
+}
+
+impl Closures {
+    fn of<'d>(&mut self, resolver: Resolver<'d>, start: Located<'d>) -> Option<Digest> {
+        let start_name = start.pointer.to_string();
+        if let Some(known) = self.known.get(&start_name) {
+            return Some(*known);
+        }
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut index: HashMap<String, usize> = HashMap::new();
+        let mut open: Vec<usize> = Vec::new();
+        let mut path: Vec<usize> = vec![self.enter(resolver, start, &mut nodes, &mut index, &mut open)?];
+        while let Some(&here) = path.last() {
+            let node = nodes.get_mut(here)?;
+            let next = node.next;
+            node.next += 1;
+            if let Some(name) = node.targets.get(next) {
+                let name = name.clone();
+                if self.known.contains_key(&name) {
+                    continue;
+                }
+                let found = match index.get(&name) {
+                    Some(found) => *found,
+                    None => {
+                        let target = resolver.at(Pointer::parse(&fragment_of(&name))?)?;
+                        let entered = self.enter(resolver, target, &mut nodes, &mut index, &mut open)?;
+                        path.push(entered);
+                        entered
+                    }
+                };
+                let is_open = nodes.get(found).is_some_and(|found| found.is_open);
+                if let Some(node) = nodes.get_mut(here).filter(|_| is_open) {
+                    node.low = node.low.min(found);
+                }
+                continue;
+            }
+            path.pop();
+            let low = node.low;
+            if let Some(&parent) = path.last()
+                && let Some(parent) = nodes.get_mut(parent)
+            {
+                parent.low = parent.low.min(low);
+            }
+            if low == here {
+                let members = open.split_off(open.iter().position(|open| *open == here)?);
+                self.close(&mut nodes, &members);
+            }
+        }
+        self.known.get(&start_name).copied()
+    }
+
+    fn enter<'d>(
+        &mut self,
+        resolver: Resolver<'d>,
+        place: Located<'d>,
+        nodes: &mut Vec<Node>,
+        index: &mut HashMap<String, usize>,
+        open: &mut Vec<usize>,
+    ) -> Option<usize> {
+        let mut references = Vec::new();
+        collect(place.value, &mut references, &mut self.values_left)?;
+        let mut targets: Vec<String> = references
+            .into_iter()
+            .filter_map(|text| Some(resolver.target(text).ok()?.pointer.to_string()))
+            .collect();
+        targets.sort_unstable();
+        targets.dedup();
+        let number = nodes.len();
+        let name = place.pointer.to_string();
+        index.insert(name.clone(), number);
+        open.push(number);
+        nodes.push(Node {
+            name,
+            own: of(place.value),
+            targets,
+            next: 0,
+            low: number,
+            is_open: true,
+        });
+        Some(number)
+    }
+
+    /// All members of a circle get the digest of the whole circle under their own name.
+    fn close(&mut self, nodes: &mut [Node], members: &[usize]) {
+        let mut own: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut outside: BTreeMap<&str, String> = BTreeMap::new();
+        for node in members.iter().filter_map(|member| nodes.get(*member)) {
+            own.insert(&node.name, &node.own);
+            for target in &node.targets {
+                if let Some(known) = self.known.get(target) {
+                    outside.insert(target, known.to_string());
+                }
+            }
+        }
+        let circle = canonical(&json!({"own": own, "outside": outside}));
+        let found: Vec<(String, Digest)> = own
+            .keys()
+            .map(|name| {
+                let digest = Digest::of("openapi-closure-v1", &[name.as_bytes(), b"\0", &circle]);
+                ((*name).to_owned(), digest)
+            })
+            .collect();
+        self.known.extend(found);
+        for member in members {
+            if let Some(node) = nodes.get_mut(*member) {
+                node.is_open = false;
+            }
+        }
+    }
+}
+
+/// A pointer as the fragment that parses back to it.
+fn fragment_of(pointer: &str) -> String {
+    crate::swagger::fragment(pointer.strip_prefix('#').unwrap_or(pointer))
 }
 
 /// The schemes that a requirement names.

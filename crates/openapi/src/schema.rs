@@ -7,9 +7,11 @@
 
 mod closing;
 mod definition;
+mod discriminator;
+mod fold;
 mod value;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use model::{Object, Value};
 
@@ -20,7 +22,7 @@ pub(crate) use definition::settle;
 use value::{size, unmatched};
 
 use crate::blocker::{Blocker, BlockerCause, Findings, NoteKind};
-use crate::document::Family;
+use crate::document::{Document, Family};
 use crate::number::is_exact;
 use crate::pointer::Pointer;
 use crate::reference::{Located, Resolver};
@@ -53,6 +55,9 @@ pub(crate) enum Mode {
 /// Converts the schemas of one tool, in one direction.
 #[derive(Debug)]
 pub(crate) struct Converter<'d, 'f> {
+    document: &'d Document,
+    /// The longest text, in bytes, where texts are cut short; 0 for none at all.
+    words_max: Option<usize>,
     resolver: Resolver<'d>,
     family: Family,
     direction: Direction,
@@ -78,8 +83,7 @@ impl<'d, 'f> Converter<'d, 'f> {
     /// `home`: the place that is blamed where the whole is too large. `bytes_max`: where the conversion stops, with [`BlockerCause::SchemaOverBudget`]. The caller checks the exact
     /// length of what it builds.
     pub(crate) fn new(
-        resolver: Resolver<'d>,
-        family: Family,
+        document: &'d Document,
         direction: Direction,
         home: &'f Pointer,
         bytes_max: usize,
@@ -87,12 +91,14 @@ impl<'d, 'f> Converter<'d, 'f> {
         findings: &'f mut Findings,
     ) -> Self {
         Self {
-            resolver,
-            family,
+            document,
+            resolver: document.resolver(),
+            family: document.family(),
             direction,
             home,
             bytes_max,
             bytes_left: bytes_max,
+            words_max: None,
             work,
             findings,
             names: HashMap::new(),
@@ -100,6 +106,12 @@ impl<'d, 'f> Converter<'d, 'f> {
             queue: VecDeque::new(),
             patterns: HashMap::new(),
         }
+    }
+
+    /// Lets every text have at most so many bytes, and gives no examples.
+    pub(crate) fn terse(mut self, words_max: usize) -> Self {
+        self.words_max = Some(words_max);
+        self
     }
 
     /// Converts one schema; what it refers to follows with [`Self::finish`].
@@ -112,21 +124,69 @@ impl<'d, 'f> Converter<'d, 'f> {
         self.schema(&mut at, schema.value, &site)
     }
 
-    /// Converts everything that was referred to, and gives the `$defs`; empty where there are none.
-    pub(crate) fn finish(mut self) -> Object {
+    /// Converts everything that was referred to, nearest first, and gives the whole: `root` with its `$defs`.
+    ///
+    /// What does not fit into `soft_bytes` is folded: an answer is not described deeper; of an input, optional fields
+    /// that need more are left out, so that nobody can send what nobody checks. Gives the number of schemas that were
+    /// folded away.
+    pub(crate) fn finish(
+        mut self,
+        root: &mut Object,
+        soft_bytes: usize,
+        keep: &dyn Fn(&str) -> bool,
+    ) -> usize {
         let mut defs = Object::new();
-        while let Some((name, target, mode)) = self.queue.pop_front() {
-            if self.has_stopped() {
+        let mut left: BTreeMap<String, (Located<'d>, Mode)> = BTreeMap::new();
+        while !self.has_stopped() {
+            let Some((name, target, mode)) = self.queue.pop_front() else {
+                break;
+            };
+            let before = self.bytes_left;
+            self.define(&mut defs, (name.clone(), target.clone(), mode));
+            if self.bytes_max.saturating_sub(self.bytes_left) > soft_bytes && !self.has_stopped() {
+                defs.shift_remove(&name);
+                left.insert(name, (target, mode));
+                self.bytes_left = before;
                 break;
             }
-            let mut at = target.pointer.clone();
-            let site = Site {
-                mode,
-                hidden: &HashSet::new(),
-            };
-            self.charge(name.len() + 4);
-            let converted = self.schema(&mut at, target.value, &site);
-            defs.insert(name, converted);
+        }
+        left.extend(
+            self.queue
+                .drain(..)
+                .map(|(name, target, mode)| (name, (target, mode))),
+        );
+        let folded = match self.direction {
+            _ if left.is_empty() || self.has_stopped() => 0,
+            Direction::Output => {
+                fold::open(root, &mut defs, &|name| left.contains_key(name));
+                left.len()
+            }
+            Direction::Input => {
+                // A field that must be given needs its schema, whatever it costs; what that needs in turn may be
+                // optional again.
+                loop {
+                    fold::narrow(root, &mut defs, keep, &|name| left.contains_key(name));
+                    let needed = fold::missing(root, &defs);
+                    if needed.is_empty() || self.has_stopped() {
+                        break;
+                    }
+                    for name in needed {
+                        if let Some((target, mode)) = left.remove(&name) {
+                            self.define(&mut defs, (name, target, mode));
+                        }
+                    }
+                    left.extend(
+                        self.queue
+                            .drain(..)
+                            .map(|(name, target, mode)| (name, (target, mode))),
+                    );
+                }
+                fold::sweep(root, &mut defs);
+                left.len()
+            }
+        };
+        if !defs.is_empty() {
+            root.insert("$defs".to_owned(), Value::Object(defs));
         }
         if self.work.is_spent() {
             self.findings.block(Blocker::new(
@@ -136,7 +196,18 @@ impl<'d, 'f> Converter<'d, 'f> {
                 "simplify the schemas that it uses",
             ));
         }
-        defs
+        folded
+    }
+
+    fn define(&mut self, defs: &mut Object, (name, target, mode): (String, Located<'d>, Mode)) {
+        let mut at = target.pointer.clone();
+        let site = Site {
+            mode,
+            hidden: &HashSet::new(),
+        };
+        self.charge(name.len() + 4);
+        let converted = self.schema(&mut at, target.value, &site);
+        defs.insert(name, converted);
     }
 
     fn start(&self) -> Mode {
@@ -289,7 +360,10 @@ impl<'d, 'f> Converter<'d, 'f> {
             }
             "prefixItems" => self.list(at, out, keyword, value, &inner.children),
             "allOf" => self.list(at, out, keyword, value, &inner.parts),
-            "anyOf" | "oneOf" => self.list(at, out, keyword, value, &inner.branches),
+            "anyOf" | "oneOf" => {
+                self.list(at, out, keyword, value, &inner.branches);
+                self.discriminate(at, out, object, (keyword, value), inner.parts.mode);
+            }
             "then" | "else" => {
                 let schema = self.schema(at, value, &inner.parts);
                 out.insert(keyword.to_owned(), schema);
@@ -325,7 +399,11 @@ impl<'d, 'f> Converter<'d, 'f> {
                     );
                 }
             }
-            "discriminator" => self.dropped(at, "the alternatives are told apart by their own schemas"),
+            "discriminator" => {
+                if !object.contains_key("oneOf") && !object.contains_key("anyOf") {
+                    self.dropped(at, "there are no alternatives beside it");
+                }
+            }
             // Read elsewhere, or without effect on which values fit.
             "nullable" | "readOnly" | "writeOnly" | "xml" | "externalDocs" | "$defs" | "definitions"
             | "$comment" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary"
@@ -533,6 +611,7 @@ pub(crate) fn is_known_dialect(dialect: &str) -> bool {
     let dialect = dialect.trim_end_matches('#');
     dialect == "https://json-schema.org/draft/2020-12/schema"
         || dialect.starts_with("https://spec.openapis.org/oas/3.1/dialect/")
+        || dialect.starts_with("https://spec.openapis.org/oas/3.2/dialect/")
 }
 
 /// Compiles a schema as the gateway does: 2020-12, nothing is fetched, patterns run in linear time, so no look-around and

@@ -3,12 +3,15 @@
 //! Requests never go there by the document's word: the destination is the operator's.
 //! Source: OpenAPI 3.1.1 section 4.8.5.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use model::Value;
 use serde::Serialize;
 
 use crate::document::Document;
 use crate::operation::OperationRef;
 use crate::pointer::Pointer;
+use crate::text::excerpt;
 
 /// Servers that are looked at.
 const SERVERS_MAX: usize = 64;
@@ -22,7 +25,127 @@ pub struct Server {
     pub pointer: String,
     /// Names and defaults of the variables in the URL.
     pub variables: Vec<(String, String)>,
+    /// For variables that have some, the only values that they may have.
+    pub choices: BTreeMap<String, Vec<String>>,
 }
+
+/// Why a URL of a server cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServerFault {
+    /// A variable without a value.
+    #[error("the variable `{{{0}}}` of the server has no default; give it a value")]
+    NoValue(String),
+    /// A value that is none of those that the document allows.
+    #[error("`{value}` is no value of the variable `{{{name}}}`; write one of {}", choices.join(", "))]
+    NotOffered {
+        /// The variable.
+        name: String,
+        /// The value.
+        value: String,
+        /// The values that there are.
+        choices: Vec<String>,
+    },
+    /// A value for a variable that the URL does not have.
+    #[error("the server has no variable `{{{0}}}`; remove it")]
+    Unknown(String),
+    /// Braces that do not match.
+    #[error("the braces of the server URL `{0}` do not match")]
+    Braces(String),
+}
+
+impl Server {
+    /// The URL with its variables replaced: by the operator's `settings`, else by their defaults. Never by a caller's
+    /// word.
+    ///
+    /// # Errors
+    /// [`ServerFault`].
+    pub fn resolve(&self, settings: &BTreeMap<String, String>) -> Result<String, ServerFault> {
+        let mut out = String::new();
+        let mut used: BTreeSet<&str> = BTreeSet::new();
+        let mut rest = self.url.as_str();
+        while let Some((fixed, tail)) = rest.split_once('{') {
+            let (name, after) = tail
+                .split_once('}')
+                .ok_or_else(|| ServerFault::Braces(excerpt(&self.url)))?;
+            out.push_str(fixed);
+            out.push_str(self.value(name, settings)?);
+            used.insert(name);
+            rest = after;
+        }
+        out.push_str(rest);
+        match settings.keys().find(|name| !used.contains(name.as_str())) {
+            Some(name) => Err(ServerFault::Unknown(excerpt(name))),
+            None => Ok(out),
+        }
+    }
+
+    fn value<'s>(
+        &'s self,
+        name: &str,
+        settings: &'s BTreeMap<String, String>,
+    ) -> Result<&'s str, ServerFault> {
+        let default = self.variables.iter().find(|(known, _)| known == name);
+        let value = settings
+            .get(name)
+            .or(default.map(|(_, value)| value))
+            .ok_or_else(|| ServerFault::NoValue(excerpt(name)))?;
+        match self.choices.get(name) {
+            Some(choices) if !choices.contains(value) => Err(ServerFault::NotOffered {
+                name: excerpt(name),
+                value: excerpt(value),
+                choices: choices.iter().map(|choice| excerpt(choice)).collect(),
+            }),
+            _ => Ok(value),
+        }
+    }
+}
+
+/// One place that a document would send requests to, and how many operations it would.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Destination {
+    /// The URL, with the defaults of its variables; as it is written where they cannot be replaced.
+    pub url: String,
+    /// Operations that name it first.
+    pub operations: usize,
+    /// Places that name it, at most 16.
+    pub pointers: Vec<String>,
+}
+
+/// The places that the operations of a document would go to, most used first.
+pub(crate) fn destinations(document: &Document) -> Vec<Destination> {
+    let mut found: BTreeMap<String, Destination> = BTreeMap::new();
+    for operation in document.operations() {
+        let Some(server) = effective(document, &operation).into_iter().next() else {
+            continue;
+        };
+        let url = server
+            .resolve(&BTreeMap::new())
+            .unwrap_or_else(|_| server.url.clone());
+        let one = found.entry(url.clone()).or_insert_with(|| Destination {
+            url,
+            operations: 0,
+            pointers: Vec::new(),
+        });
+        one.operations += 1;
+        let pointer = document.origin(&server.pointer);
+        if one.pointers.len() < POINTERS_MAX && !one.pointers.contains(&pointer) {
+            one.pointers.push(pointer);
+        }
+    }
+    let mut all: Vec<Destination> = found.into_values().collect();
+    all.sort_by(|a, b| b.operations.cmp(&a.operations).then_with(|| a.url.cmp(&b.url)));
+    all
+}
+
+/// Whether an operation names servers of its own, or its path does.
+pub(crate) fn has_own(document: &Document, operation: &OperationRef) -> bool {
+    effective(document, operation)
+        .first()
+        .is_some_and(|server| !server.pointer.starts_with("#/servers") && server.pointer != "#")
+}
+
+/// Places that are listed for one destination.
+const POINTERS_MAX: usize = 16;
 
 /// The servers of the operation, else of the path item, else of the document; `/` where there are none.
 pub(crate) fn effective(document: &Document, operation: &OperationRef) -> Vec<Server> {
@@ -54,6 +177,7 @@ pub(crate) fn effective(document: &Document, operation: &OperationRef) -> Vec<Se
         url: "/".to_owned(),
         pointer: Pointer::root().to_string(),
         variables: Vec::new(),
+        choices: BTreeMap::new(),
     }]
 }
 
@@ -66,9 +190,26 @@ fn one(server: &Value, pointer: &Pointer) -> Option<Server> {
         .take(SERVERS_MAX)
         .filter_map(|(name, variable)| Some((name.clone(), variable.get("default")?.as_str()?.to_owned())))
         .collect();
+    let choices = server
+        .get("variables")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .take(SERVERS_MAX)
+        .filter_map(|(name, variable)| {
+            let values = variable.get("enum")?.as_array()?;
+            let values = values
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect();
+            Some((name.clone(), values))
+        })
+        .collect();
     Some(Server {
         url: server.get("url")?.as_str()?.to_owned(),
         pointer: pointer.to_string(),
         variables,
+        choices,
     })
 }

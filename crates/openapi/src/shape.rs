@@ -43,7 +43,7 @@ impl Shape {
     pub(crate) const NULL: Self = Self(1);
     const BOOLEAN: Self = Self(2);
     const NUMBER: Self = Self(4);
-    const STRING: Self = Self(8);
+    pub(crate) const STRING: Self = Self(8);
     pub(crate) const ARRAY: Self = Self(16);
     pub(crate) const OBJECT: Self = Self(32);
     /// Everything: nothing is said about the type.
@@ -103,8 +103,8 @@ fn look(resolver: Resolver<'_>, work: &mut Work, schema: &Value, depth: usize) -
         };
     };
     let mut shape = Shape::ANY;
-    if let Some(target) = reference_of(schema).and_then(|reference| resolver.target(reference).ok()) {
-        shape = shape.and(look(resolver, work, target.value, depth + 1));
+    if let Some(target) = reference_of(schema).and_then(|reference| resolver.value(reference)) {
+        shape = shape.and(look(resolver, work, target, depth + 1));
     }
     match object.get("type") {
         Some(Value::String(name)) => shape = shape.and(Shape::of_name(name)),
@@ -157,8 +157,8 @@ fn look_at_items(resolver: Resolver<'_>, work: &mut Work, schema: &Value, depth:
             found = Some(found.unwrap_or(Shape::NONE).or(shape));
         }
     };
-    if let Some(target) = reference_of(schema).and_then(|reference| resolver.target(reference).ok()) {
-        add(look_at_items(resolver, work, target.value, depth + 1));
+    if let Some(target) = reference_of(schema).and_then(|reference| resolver.value(reference)) {
+        add(look_at_items(resolver, work, target, depth + 1));
     }
     match object.get("items") {
         Some(Value::Array(items)) => {
@@ -177,6 +177,49 @@ fn look_at_items(resolver: Resolver<'_>, work: &mut Work, schema: &Value, depth:
     for keyword in ["allOf", "anyOf", "oneOf"] {
         for member in members(object, keyword) {
             add(look_at_items(resolver, work, member, depth + 1));
+        }
+    }
+    found
+}
+
+/// The types that members of an object may have, over every branch that says so. `None` where no branch does.
+pub(crate) fn of_members(resolver: Resolver<'_>, work: &mut Work, schema: &Value) -> Option<Shape> {
+    look_at_members(resolver, work, schema, 0)
+}
+
+fn look_at_members(resolver: Resolver<'_>, work: &mut Work, schema: &Value, depth: usize) -> Option<Shape> {
+    if depth > DEPTH_MAX || !work.step() {
+        return Some(Shape::ANY);
+    }
+    let object = schema.as_object()?;
+    let mut found: Option<Shape> = None;
+    let mut add = |shape: Option<Shape>| {
+        if let Some(shape) = shape {
+            found = Some(found.unwrap_or(Shape::NONE).or(shape));
+        }
+    };
+    if let Some(target) = reference_of(schema).and_then(|reference| resolver.value(reference)) {
+        add(look_at_members(resolver, work, target, depth + 1));
+    }
+    for keyword in ["properties", "patternProperties"] {
+        for member in object
+            .get(keyword)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            // A member of which nothing is said is looked at when it is sent.
+            let shape = look(resolver, work, member.1, depth + 1);
+            add((shape != Shape::ANY).then_some(shape));
+        }
+    }
+    if let Some(rest) = object.get("additionalProperties") {
+        let shape = look(resolver, work, rest, depth + 1);
+        add((shape != Shape::ANY).then_some(shape));
+    }
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        for member in members(object, keyword) {
+            add(look_at_members(resolver, work, member, depth + 1));
         }
     }
     found
@@ -201,8 +244,8 @@ pub(crate) fn is_flagged(resolver: Resolver<'_>, work: &mut Work, schema: &Value
         };
         object.get(flag) == Some(&Value::Bool(true))
             || reference_of(schema)
-                .and_then(|reference| resolver.target(reference).ok())
-                .is_some_and(|target| at(resolver, work, target.value, flag, depth + 1))
+                .and_then(|reference| resolver.value(reference))
+                .is_some_and(|target| at(resolver, work, target, flag, depth + 1))
             || members(object, "allOf").any(|member| at(resolver, work, member, flag, depth + 1))
     }
     at(resolver, work, schema, flag, 0)

@@ -40,6 +40,28 @@ pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
+/// What a value of a query may hold besides, where the document says `allowReserved` and the operator agrees: nothing
+/// that ends the query or starts another pair (`#`, `&`), nothing that is read as something else (`+`, `%`, `;`), and
+/// no bracket, which RFC 3986 does not allow there.
+const QUERY_RESERVED: &AsciiSet = &RESERVED
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b'=')
+    .remove(b'?')
+    .remove(b'@');
+
+/// A value for a query with its reserved characters as they are, as far as they are harmless.
+pub(crate) fn encode_reserved(text: &str) -> String {
+    utf8_percent_encode(text, QUERY_RESERVED).to_string()
+}
+
 /// A path template that was parsed.
 ///
 /// Invariant: at least one segment; no fixed segment is `.` or `..` in any encoding; every variable stands once.

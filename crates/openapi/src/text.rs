@@ -167,6 +167,20 @@ fn yaml_fault(error: &serde_saphyr::Error, rules: &Rules) -> DocumentFault {
     }
 }
 
+/// The text of a top-level scalar of a YAML document in block style, as it is written: a number loses its trailing
+/// zeros when it is read. `None` where it cannot be found so simply.
+pub(crate) fn scalar_as_written(bytes: &[u8], key: &str) -> Option<String> {
+    let text = std::str::from_utf8(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)).ok()?;
+    let value = text.lines().find_map(|line| {
+        let rest = line.strip_prefix(key)?.trim_start().strip_prefix(':')?;
+        Some(rest.split(" #").next().unwrap_or_default().trim())
+    })?;
+    value
+        .bytes()
+        .all(|b| b.is_ascii_digit() || b == b'.')
+        .then(|| value.to_owned())
+}
+
 /// The first 80 characters, with control characters spelled out.
 pub(crate) fn excerpt(text: &str) -> String {
     text.chars().take(80).flat_map(char::escape_debug).collect()

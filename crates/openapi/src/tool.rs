@@ -7,17 +7,19 @@ mod draft;
 mod schemas;
 mod words;
 
+use std::collections::BTreeSet;
+
 use model::{Digest, Value};
 
-use draft::{Draft, inject, name_all};
+use draft::{Draft, inject, name_all, without_the_operators};
 use schemas::{SchemaSite, input_schema, output_schema};
 use words::words;
 
 use crate::blocker::{Blocker, BlockerCause, Findings, Note, NoteKind};
-use crate::body;
+use crate::body::{self, BodySite};
 use crate::document::Document;
 use crate::operation::{Method, OperationKey, OperationRef, path_items};
-use crate::parameter::{self, Parameter, Parameters, Place};
+use crate::parameter::{self, Parameter, Parameters, Place, Wire};
 use crate::plan::{ArgumentPlace, BodyPlan, RequestPlan};
 use crate::pointer::Pointer;
 use crate::projection::Projection;
@@ -26,6 +28,8 @@ use crate::resolved;
 use crate::response;
 use crate::schema::is_known_dialect;
 use crate::security;
+use crate::serial::Nesting;
+use crate::server;
 use crate::shape::Work;
 use crate::template::Template;
 use crate::text::excerpt;
@@ -41,8 +45,19 @@ pub struct ToolOptions {
     pub inject: Vec<String>,
     /// The fields that are kept of an answer; the output schema is then theirs.
     pub returns: Option<Projection>,
-    /// The largest schema, in bytes of JSON, of the input and of the output.
+    /// Whether the schemas are compiled once as the gateway does, for a last look. A survey of a whole document may
+    /// leave it out, which is most of its work; what is offered must not.
+    pub compile: bool,
+    /// Whether reserved characters of parameters that say `allowReserved` are sent as they are, as far as they cannot
+    /// change what the query says; else they are encoded.
+    pub allow_reserved: bool,
+    /// How the API nests values in `deepObject`.
+    pub nesting: Nesting,
+    /// The largest schema, in bytes of JSON, of the input and of the output. Optional parts of an input that does not
+    /// fit are left out, with a note.
     pub schema_bytes_max: usize,
+    /// Where an output schema is no longer followed deeper, in bytes of JSON, about.
+    pub output_bytes_max: usize,
 }
 
 impl Default for ToolOptions {
@@ -52,7 +67,11 @@ impl Default for ToolOptions {
             description: None,
             inject: Vec::new(),
             returns: None,
+            compile: true,
+            allow_reserved: false,
+            nesting: Nesting::Refuse,
             schema_bytes_max: 64 << 10,
+            output_bytes_max: 4 << 10,
         }
     }
 }
@@ -70,7 +89,7 @@ pub struct Generated {
     pub description: String,
     /// JSON Schema 2020-12: an object, closed, every reference inside it.
     pub input_schema: Value,
-    /// JSON Schema 2020-12 of every success; an object. `None` where there is none: a note says why.
+    /// JSON Schema 2020-12 of every success, with short texts; an object. `None` where there is none: a note says why.
     pub output_schema: Option<Value>,
     /// The arguments in the input schema, in its order.
     pub argument_names: Vec<String>,
@@ -129,25 +148,42 @@ fn make(
         );
     }
 
+    if server::has_own(document, reference) {
+        findings.note(
+            NoteKind::ServerOwn,
+            &operation.pointer,
+            "the document sends this operation to a server of its own; it goes where the operator says",
+        );
+    }
     let inherited = inherited(document, reference);
     let mut lists: Vec<Located<'_>> = operation.get("parameters").into_iter().collect();
     lists.extend(inherited.iter().cloned());
     let credentials = security::credentials(resolver);
-    let parameters = parameter::read(resolver, &mut work, &lists, &credentials, findings);
+    let wire = Wire {
+        allow_reserved: options.allow_reserved,
+        nesting: options.nesting,
+    };
+    let parameters = parameter::read(resolver, &mut work, &lists, (&credentials, wire), findings);
+    let query_names: BTreeSet<String> = parameters
+        .in_query
+        .iter()
+        .map(|name| (*name).to_owned())
+        .collect();
     let parameters = in_template(parameters, template.as_ref(), &reference.path_item, findings);
-    let body = body::read(
+    let site = BodySite {
         resolver,
-        document.family(),
-        &mut work,
-        &operation,
-        method,
+        family: document.family(),
+        wire,
+        work: &mut work,
         findings,
-    );
+    };
+    let body = body::read(site, &operation, method);
 
     let mut drafts: Vec<Draft<'_>> = parameters.into_iter().map(Draft::of_parameter).collect();
     let body = body.map(|body| Draft::of_body(body, &mut drafts));
     name_all(&mut drafts, &operation.pointer, findings)?;
     inject(&mut drafts, &options.inject, &operation.pointer, findings);
+    without_the_operators(&mut drafts, findings);
     let body_is_sent = body.as_ref().is_some_and(|body| body.required)
         || drafts
             .iter()
@@ -160,8 +196,10 @@ fn make(
         document,
         operation: &operation,
         bytes_max: options.schema_bytes_max,
+        output_bytes_max: options.output_bytes_max,
+        compile: options.compile,
     };
-    let input_schema = input_schema(&schema_site, &drafts, body_is_sent, &mut work, findings)?;
+    let input_schema = input_schema(&schema_site, &mut drafts, body_is_sent, findings)?;
     let success = response::read(resolver, document.family(), &operation);
     let output_schema = output_schema(&schema_site, &success, options.returns.as_ref(), findings);
     let operation_digest = resolved::digest(document, reference, &operation, &inherited);
@@ -176,12 +214,17 @@ fn make(
     let (title, description) = words(reference, &operation, options, findings);
     let body = match body {
         None => BodyPlan::None,
-        Some(body) if body.is_whole => BodyPlan::Whole {
-            content_type: body.content_type,
-        },
-        Some(body) => BodyPlan::Fields {
-            content_type: body.content_type,
-            always: body_is_sent,
+        Some(body) => match body.whole {
+            Some(fields) => BodyPlan::Whole {
+                content_type: body.content_type,
+                kind: body.kind,
+                fields,
+            },
+            None => BodyPlan::Fields {
+                content_type: body.content_type,
+                kind: body.kind,
+                always: body_is_sent,
+            },
         },
     };
     Some(Generated {
@@ -201,6 +244,7 @@ fn make(
             template: template?,
             arguments: drafts.into_iter().map(Draft::into_argument).collect(),
             accept: success.accept,
+            query_names,
             body,
         },
         notes: Vec::new(),
@@ -230,6 +274,17 @@ fn located<'d>(
 }
 
 fn template(reference: &OperationRef, method: Method, findings: &mut Findings) -> Option<Template> {
+    if method == Method::Additional {
+        findings.block(Blocker::new(
+            BlockerCause::OperationMethod,
+            &reference.place,
+            format!(
+                "nothing is known of what the method `{}` does",
+                excerpt(reference.method())
+            ),
+            "offer another operation",
+        ));
+    }
     if method == Method::Trace {
         findings.block(Blocker::new(
             BlockerCause::OperationMethod,
@@ -238,7 +293,16 @@ fn template(reference: &OperationRef, method: Method, findings: &mut Findings) -
             "offer another operation",
         ));
     }
-    match Template::parse(reference.path()) {
+    // A fragment is never sent; some documents tell operations of one path apart by it.
+    let (path, fragment) = reference.path().split_once('#').unwrap_or((reference.path(), ""));
+    if !fragment.is_empty() {
+        findings.note(
+            NoteKind::PathFragment,
+            &reference.path_item,
+            format!("`#{}` of the path is not sent", excerpt(fragment)),
+        );
+    }
+    match Template::parse(path) {
         Ok(template) => Some(template),
         Err(fault) => {
             findings.block(Blocker::new(

@@ -61,8 +61,7 @@ impl<'d> Converter<'d, '_> {
                 let reference = object
                     .get("$ref")
                     .and_then(Value::as_str)
-                    .and_then(|reference| self.resolver.target(reference).ok())
-                    .map(|target| target.value);
+                    .and_then(|reference| self.resolver.value(reference));
                 let declares = parts.chain(reference).any(|part| self.declares(part, 0));
                 if declares {
                     Closing::Unevaluated
@@ -84,9 +83,7 @@ impl<'d> Converter<'d, '_> {
         if object.contains_key("properties") {
             return true;
         }
-        let reference = reference_of(schema)
-            .and_then(|reference| self.resolver.target(reference).ok())
-            .map(|target| target.value);
+        let reference = reference_of(schema).and_then(|reference| self.resolver.value(reference));
         let members = ["allOf", "anyOf", "oneOf"]
             .into_iter()
             .filter_map(|keyword| object.get(keyword)?.as_array())
@@ -131,8 +128,7 @@ impl<'d> Converter<'d, '_> {
         let reference = object
             .get("$ref")
             .and_then(Value::as_str)
-            .and_then(|reference| self.resolver.target(reference).ok())
-            .map(|target| target.value);
+            .and_then(|reference| self.resolver.value(reference));
         let members = ["allOf", "anyOf", "oneOf"]
             .into_iter()
             .filter_map(|keyword| object.get(keyword)?.as_array())

@@ -6,7 +6,7 @@ use model::{Object, Value};
 use serde_json::Number;
 
 use super::closing::COMPOSITION;
-use super::{Converter, Direction, compile};
+use super::{Converter, Direction};
 use crate::blocker::{Blocker, BlockerCause, NoteKind};
 use crate::document::Family;
 use crate::number::{all_exact, is_exact};
@@ -30,7 +30,17 @@ impl<'d> Converter<'d, '_> {
     pub(super) fn types(&mut self, at: &Pointer, out: &mut Object, value: &'d Value) {
         let names: Option<Vec<&str>> = match value {
             Value::String(name) => Some(vec![name]),
-            Value::Array(names) if !names.is_empty() => names.iter().map(Value::as_str).collect(),
+            Value::Array(names) if !names.is_empty() => names
+                .iter()
+                // YAML reads an unquoted `null` as nothing, where the name of the type was meant.
+                .map(|name| {
+                    if name.is_null() {
+                        Some("null")
+                    } else {
+                        name.as_str()
+                    }
+                })
+                .collect(),
             _ => None,
         };
         let Some(mut names) = names.filter(|names| names.iter().all(|name| TYPES.contains(name))) else {
@@ -101,12 +111,17 @@ impl<'d> Converter<'d, '_> {
                 "invisible characters or comments were taken out",
             );
         }
-        self.charge(cleaned.len() + 2);
-        out.insert(keyword.to_owned(), Value::String(cleaned.into_owned()));
+        let kept = match self.words_max {
+            Some(0) => return,
+            Some(max) => prose::cut(&cleaned, max).unwrap_or(&cleaned).to_owned(),
+            None => cleaned.into_owned(),
+        };
+        self.charge(kept.len() + 2);
+        out.insert(keyword.to_owned(), Value::String(kept));
     }
 
     pub(super) fn examples(&mut self, out: &mut Object, keyword: &str, value: &'d Value) {
-        if self.direction == Direction::Output || out.contains_key("examples") {
+        if self.direction == Direction::Output || self.words_max.is_some() || out.contains_key("examples") {
             return;
         }
         let candidates: Vec<&Value> = match (keyword, value) {
@@ -160,7 +175,7 @@ impl<'d> Converter<'d, '_> {
             let Some(Value::Bool(is_exclusive)) = object.get(exclusive) else {
                 continue;
             };
-            if self.family == Family::V31 {
+            if self.family != Family::V30 {
                 let before = at.push(exclusive);
                 self.note(
                     NoteKind::SchemaDialectMismatch,
@@ -203,7 +218,7 @@ impl<'d> Converter<'d, '_> {
             None => {
                 let failed = self.patterns.values().filter(|fits| !**fits).count();
                 let may_try = self.patterns.len() < PATTERNS_MAX && failed < PATTERNS_FAILED_MAX;
-                let fits = may_try && compile(&serde_json::json!({ "pattern": pattern })).is_ok();
+                let fits = may_try && self.document.takes_pattern(pattern);
                 self.patterns.insert(pattern, fits);
                 fits
             }
@@ -288,7 +303,7 @@ impl<'d> Converter<'d, '_> {
 
     /// `nullable: true` of version 3.0. It has an effect only where a type, or a composition, forbids null.
     pub(super) fn nullable(&mut self, at: &mut Pointer, mut out: Object) -> Value {
-        if self.family == Family::V31 {
+        if self.family != Family::V30 {
             self.note(
                 NoteKind::SchemaDialectMismatch,
                 at,

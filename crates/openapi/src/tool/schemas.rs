@@ -25,59 +25,136 @@ pub(super) struct SchemaSite<'d, 's> {
     pub(super) document: &'d Document,
     pub(super) operation: &'s Located<'d>,
     pub(super) bytes_max: usize,
+    pub(super) output_bytes_max: usize,
+    pub(super) compile: bool,
 }
 
+/// How often an input is made anew with less of it: once with short texts, then each time with half as much before
+/// fields are left out.
+const TRIES_MAX: u32 = 7;
+
+/// The longest text in a schema that is made to be short, in bytes.
+const TERSE_BYTES_MAX: usize = 120;
+
+/// The input schema. Where it is too large, optional fields are left out of it, farthest first, and of `drafts`.
 pub(super) fn input_schema<'d>(
     site: &SchemaSite<'d, '_>,
-    drafts: &[Draft<'d>],
+    drafts: &mut Vec<Draft<'d>>,
     body_is_sent: bool,
-    work: &mut Work,
     findings: &mut Findings,
 ) -> Option<Value> {
-    let mut converter = Converter::new(
-        site.document.resolver(),
-        site.document.family(),
+    // The first tries fold nothing away.
+    let mut soft = usize::MAX;
+    for turn in 0..TRIES_MAX {
+        let is_last = turn + 1 == TRIES_MAX;
+        let mut own = Findings::default();
+        // Words go first: a model can do without some of them, and not without a field.
+        let words_max = match turn {
+            0 => None,
+            1..=3 => Some(TERSE_BYTES_MAX),
+            _ => Some(0),
+        };
+        let (root, folded) = assembled(site, drafts, (body_is_sent, soft, words_max), &mut own);
+        soft = if turn == 0 {
+            soft
+        } else {
+            soft.min(site.bytes_max.saturating_mul(2)) / 2
+        };
+        let is_large = own.is_only(BlockerCause::SchemaOverBudget)
+            || !own.is_blocked() && root.to_string().len() > site.bytes_max;
+        if is_large && !is_last {
+            continue;
+        }
+        if words_max.is_some() {
+            own.note(
+                NoteKind::SchemaTerse,
+                &site.operation.pointer,
+                "texts in the schema were cut short or left out, because it would be too large with them",
+            );
+        }
+        if folded > 0 {
+            own.note(
+                NoteKind::SchemaFolded,
+                &site.operation.pointer,
+                "optional fields were left out, because the schema would be too large with them",
+            );
+        }
+        findings.take(own);
+        let is_offered = |draft: &Draft<'_>| {
+            draft.injected || root.get("properties").and_then(|p| p.get(&draft.name)).is_some()
+        };
+        drafts.retain(is_offered);
+        return sound(root, site, findings);
+    }
+    None
+}
+
+fn assembled<'d>(
+    site: &SchemaSite<'d, '_>,
+    drafts: &[Draft<'d>],
+    (body_is_sent, soft, words_max): (bool, usize, Option<usize>),
+    findings: &mut Findings,
+) -> (Value, usize) {
+    let work = &mut Work::new();
+    let converter = Converter::new(
+        site.document,
         Direction::Input,
         &site.operation.pointer,
-        site.bytes_max,
+        // An estimate that is too high must not refuse what fits; `sound` measures.
+        site.bytes_max.saturating_mul(2),
         work,
         findings,
     );
+    let mut converter = match words_max {
+        Some(words_max) => converter.terse(words_max),
+        None => converter,
+    };
     let mut properties = Object::new();
     let mut required = Vec::new();
     for draft in drafts.iter().filter(|draft| !draft.injected) {
-        let schema = draft
-            .schema
-            .as_ref()
-            .map_or_else(|| json!({}), |schema| converter.convert(schema));
+        let schema = match (&draft.fixed, &draft.schema) {
+            (Some(fixed), _) => fixed.clone(),
+            (None, Some(schema)) => converter.convert(schema),
+            (None, None) => json!({}),
+        };
+        let schema = if draft.may_be_empty {
+            json!({"anyOf": [schema, {"const": ""}]})
+        } else {
+            schema
+        };
         properties.insert(draft.name.clone(), described(schema, draft));
         if draft.required && (draft.place != ArgumentPlace::Field || body_is_sent) {
             required.push(Value::from(draft.name.as_str()));
         }
     }
-    let definitions = converter.finish();
     let mut root = Object::new();
     root.insert("type".to_owned(), Value::from("object"));
-    if !properties.is_empty() {
-        root.insert("properties".to_owned(), Value::Object(properties));
-    }
+    // Strict readers refuse an object without it.
+    root.insert("properties".to_owned(), Value::Object(properties));
     if !required.is_empty() {
         root.insert("required".to_owned(), Value::Array(required));
     }
     let together = together(drafts, body_is_sent);
-    if !together.is_empty() {
+    let is_together = !together.is_empty();
+    if is_together {
+        root.insert("dependentRequired".to_owned(), Value::Object(together));
+    }
+    root.insert("additionalProperties".to_owned(), Value::Bool(false));
+    // A body that is one argument, and a field that a body must have, are not what is left out.
+    let keep = |name: &str| {
+        drafts
+            .iter()
+            .any(|draft| draft.name == name && (draft.required || draft.place == ArgumentPlace::Body))
+    };
+    let folded = converter.finish(&mut root, soft, &keep);
+    if is_together {
         findings.note(
             NoteKind::BodyOptional,
             &site.operation.pointer.child("requestBody"),
             "the body may be left out, but has required fields: they are required once one field is given",
         );
-        root.insert("dependentRequired".to_owned(), Value::Object(together));
     }
-    root.insert("additionalProperties".to_owned(), Value::Bool(false));
-    if !definitions.is_empty() {
-        root.insert("$defs".to_owned(), Value::Object(definitions));
-    }
-    sound(Value::Object(root), site, findings)
+    (Value::Object(root), folded)
 }
 
 /// The schema of a parameter with what the parameter says beside it.
@@ -149,7 +226,9 @@ fn sound(schema: Value, site: &SchemaSite<'_, '_>, findings: &mut Findings) -> O
             fault.to_string(),
             "simplify the schemas that refer to each other",
         )
-    } else if let Err(fault) = compiles(&schema) {
+    } else if site.compile
+        && let Err(fault) = compiles(&schema)
+    {
         (BlockerCause::SchemaMalformed, fault, "correct the schema")
     } else {
         return Some(schema);
@@ -219,24 +298,35 @@ fn output<'d>(
     // Blockers of an answer's schema are no blockers of the tool: they are the reason why it has none.
     let mut own = Findings::default();
     let mut converter = Converter::new(
-        resolver,
-        site.document.family(),
+        site.document,
         Direction::Output,
         &schema.pointer,
         bytes_max,
         &mut work,
         &mut own,
-    );
-    let mut root = converter.convert(schema);
-    let definitions = converter.finish();
-    if let Some(object) = root.as_object_mut() {
-        if returns.is_none() {
-            object.insert("type".to_owned(), Value::from("object"));
+    )
+    .terse(TERSE_BYTES_MAX);
+    let soft = match returns {
+        Some(_) => bytes_max,
+        None => site.output_bytes_max.min(bytes_max),
+    };
+    let mut root = match converter.convert(schema) {
+        Value::Object(mut object) => {
+            if returns.is_none() {
+                object.insert("type".to_owned(), Value::from("object"));
+            }
+            let folded = converter.finish(&mut object, soft, &|_| false);
+            if folded > 0 {
+                own.note(
+                    NoteKind::OutputFolded,
+                    &schema.pointer,
+                    format!("the answer is described no deeper than {soft} bytes"),
+                );
+            }
+            Value::Object(object)
         }
-        if !definitions.is_empty() {
-            object.insert("$defs".to_owned(), Value::Object(definitions));
-        }
-    }
+        other => other,
+    };
     if !own.is_blocked()
         && let Some(returns) = returns
     {

@@ -9,19 +9,21 @@ fn read(text: &str) -> Result<Document, DocumentFault> {
 }
 
 #[test]
-fn versions_3_0_and_3_1_are_read_and_every_other_is_named() {
-    for version in ["3.0.0", "3.0.4", "3.1.0", "3.1.1", "3.0", "'3.1'"] {
+fn versions_2_0_to_3_2_are_read_and_every_other_is_named() {
+    for version in ["3.0.0", "3.0.4", "3.1.0", "3.1.1", "3.0", "'3.1'", "3.2.0", "3.2"] {
         let document = document(version, "paths: {}");
         assert_eq!(document.version(), version.trim_matches('\''));
         assert_eq!(document.title(), Some("Test"));
     }
     for (text, field, found) in [
-        ("openapi: 3.2.0\npaths: {}", "openapi", "3.2.0"),
+        ("openapi: 3.3.0\npaths: {}", "openapi", "3.3.0"),
         ("openapi: 4.0.0", "openapi", "4.0.0"),
         ("openapi: 3.10.0", "openapi", "3.10.0"),
+        // Not 3.1, although the number is.
+        ("info: {}\nopenapi: 3.10\npaths: {}", "openapi", "3.10"),
         ("openapi: '3.0.'", "openapi", "3.0."),
         ("openapi: [3]", "openapi", "?"),
-        ("swagger: '2.0'", "swagger", "2.0"),
+        ("swagger: '1.2'", "swagger", "1.2"),
         ("{\"swagger\": \"2.0\", \"openapi\": \"3.0.0\"}", "swagger", "2.0"),
     ] {
         let fault = read(text).unwrap_err();
@@ -33,7 +35,7 @@ fn versions_3_0_and_3_1_are_read_and_every_other_is_named() {
             },
             "{text}"
         );
-        assert!(fault.to_string().contains(found) && fault.to_string().contains("3.0 and 3.1"));
+        assert!(fault.to_string().contains(found) && fault.to_string().contains("2.0, 3.0, 3.1 and 3.2"));
     }
     for text in ["", "[]", "just text", "{}", "info: {}", "null"] {
         assert_eq!(read(text).unwrap_err(), DocumentFault::NoVersion, "{text:?}");

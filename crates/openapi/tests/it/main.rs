@@ -9,10 +9,16 @@
     reason = "tests"
 )]
 
+mod access;
 mod documents;
+mod folding;
 mod hostile;
 mod inputs;
 mod outputs;
+mod overlays;
 mod parameters;
 mod requests;
+mod split;
 mod support;
+mod versions;
+mod wire;

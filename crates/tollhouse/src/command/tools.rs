@@ -116,7 +116,7 @@ fn all(gateway: &Gateway, json: bool) {
 struct Operation {
     upstream: UpstreamName,
     operation: String,
-    method: &'static str,
+    method: String,
     path: String,
     pointer: String,
     blockers: Vec<Blocker>,
@@ -145,9 +145,9 @@ fn held(reviewed: &Reviewed, json: bool) -> Result<(), Failure> {
             found.push(Operation {
                 upstream: upstream.name.clone(),
                 operation: operation.operation_id().map_or(key, str::to_owned),
-                method: operation.method(),
+                method: operation.method().to_owned(),
                 path: operation.path().to_owned(),
-                pointer: operation.pointer().to_owned(),
+                pointer: document.origin(operation.pointer()),
                 blockers: made.err().unwrap_or_default(),
             });
         }
@@ -168,7 +168,7 @@ fn held(reviewed: &Reviewed, json: bool) -> Result<(), Failure> {
             vec![
                 operation.upstream.to_string(),
                 operation.operation.clone(),
-                operation.method.to_owned(),
+                operation.method.clone(),
                 operation.path.clone(),
                 state,
             ]

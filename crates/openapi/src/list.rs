@@ -1,0 +1,86 @@
+//! A list of tools within a budget: what a model reads before it has done anything.
+//!
+//! Answers are described less deeply first, then inputs lose optional fields; nothing is dropped without a note, and
+//! what does not fit in the end is said. Each try halves one limit, so that the work stays within a few times one list.
+
+use serde_json::json;
+
+use crate::blocker::Blocker;
+use crate::document::Document;
+use crate::operation::OperationRef;
+use crate::tool::{Generated, ToolOptions};
+
+/// Below this an output schema is no longer made smaller.
+const OUTPUT_BYTES_MIN: usize = 256;
+/// Below this an input schema is no longer made smaller.
+const INPUT_BYTES_MIN: usize = 2 << 10;
+
+/// The tools of a list, and the limits that were used to make it fit.
+#[derive(Debug)]
+pub struct ToolList {
+    /// Each operation's tool, or what blocks it, in the order that was asked for.
+    pub tools: Vec<Result<Generated, Vec<Blocker>>>,
+    /// The length of the list, in bytes of JSON: title, description and both schemas of every tool.
+    pub bytes: usize,
+    /// Whether that is within the budget. Where it is not, the list has to be shorter.
+    pub fits: bool,
+    /// The limits of one tool that were used.
+    pub options: ToolOptions,
+}
+
+/// Makes the list.
+pub(crate) fn within(
+    document: &Document,
+    operations: &[OperationRef],
+    options: &ToolOptions,
+    bytes_max: usize,
+) -> ToolList {
+    let mut options = options.clone();
+    let mut tools: Vec<Result<Generated, Vec<Blocker>>> = Vec::new();
+    loop {
+        let before = std::mem::take(&mut tools)
+            .into_iter()
+            .map(Some)
+            .chain(std::iter::repeat_with(|| None));
+        tools = operations
+            .iter()
+            .zip(before)
+            .map(
+                |(operation, before)| match (document.tool(operation, &options), before) {
+                    // What must be given does not fit into less; the tool stays as large as it was.
+                    (Err(_), Some(Ok(before))) => Ok(before),
+                    (made, _) => made,
+                },
+            )
+            .collect();
+        let bytes = 2 + tools.iter().flatten().map(length).sum::<usize>();
+        let next = (options.output_bytes_max / 2, options.schema_bytes_max / 2);
+        let fits = bytes <= bytes_max;
+        if !fits && next.0 >= OUTPUT_BYTES_MIN {
+            options.output_bytes_max = next.0;
+        } else if !fits && next.1 >= INPUT_BYTES_MIN {
+            options.schema_bytes_max = next.1;
+        } else {
+            return ToolList {
+                tools,
+                bytes,
+                fits,
+                options,
+            };
+        }
+    }
+}
+
+/// The length of one tool in a list, with the longest name that it may have.
+fn length(tool: &Generated) -> usize {
+    let words = json!({"name": "", "title": tool.title, "description": tool.description});
+    let output = tool
+        .output_schema
+        .as_ref()
+        .map_or(0, |schema| schema.to_string().len() + 16);
+    words.to_string().len()
+        + crate::tool_name::TOOL_NAME_BYTES_MAX
+        + tool.input_schema.to_string().len()
+        + output
+        + 16
+}

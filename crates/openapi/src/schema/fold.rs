@@ -1,0 +1,194 @@
+//! What a schema loses where it would be too large: nothing that would let more through.
+//!
+//! It works on finished schemas: `root` with its `$defs` beside it. Fields of an input are left out whole; an answer is
+//! described less deeply.
+
+use std::collections::HashSet;
+
+use model::{Object, Value};
+
+/// Lets an answer be anything where a folded schema would describe it, and takes away what could then refuse it.
+pub(super) fn open(root: &mut Object, defs: &mut Object, is_folded: &dyn Fn(&str) -> bool) {
+    open_object(root, is_folded);
+    for definition in defs.values_mut() {
+        open_schema(definition, is_folded);
+    }
+}
+
+fn open_schema(schema: &mut Value, is_folded: &dyn Fn(&str) -> bool) {
+    if let Some(object) = schema.as_object_mut() {
+        open_object(object, is_folded);
+    }
+}
+
+fn open_object(object: &mut Object, is_folded: &dyn Fn(&str) -> bool) {
+    if target(object).is_some_and(is_folded) {
+        object.shift_remove("$ref");
+    }
+    // A part that lets everything through turns these into a refusal.
+    for keyword in [
+        "not",
+        "if",
+        "then",
+        "else",
+        "contains",
+        "minContains",
+        "maxContains",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+    ] {
+        object.shift_remove(keyword);
+    }
+    // More than one alternative may fit once they are described less deeply.
+    // Beside an `anyOf` of its own they are left out, which only says less.
+    let alternatives = object.shift_remove("oneOf");
+    if let Some(alternatives) = alternatives.filter(|_| !object.contains_key("anyOf")) {
+        object.insert("anyOf".to_owned(), alternatives);
+    }
+    each_schema(object, &mut |schema| open_schema(schema, is_folded));
+}
+
+/// Leaves optional fields out that refer to a folded schema. `keep`: fields of `root` that stay.
+pub(super) fn narrow(
+    root: &mut Object,
+    defs: &mut Object,
+    keep: &dyn Fn(&str) -> bool,
+    is_folded: &dyn Fn(&str) -> bool,
+) {
+    narrow_object(root, keep, is_folded);
+    for definition in defs.values_mut() {
+        narrow_schema(definition, is_folded);
+    }
+}
+
+fn narrow_schema(schema: &mut Value, is_folded: &dyn Fn(&str) -> bool) {
+    if let Some(object) = schema.as_object_mut() {
+        narrow_object(object, &|_| false, is_folded);
+    }
+}
+
+fn narrow_object(object: &mut Object, keep: &dyn Fn(&str) -> bool, is_folded: &dyn Fn(&str) -> bool) {
+    let required: HashSet<String> = object
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect();
+    let is_closed = object.get("additionalProperties") == Some(&Value::Bool(false));
+    let mut gone: Vec<String> = Vec::new();
+    if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
+        for (name, schema) in properties.iter_mut() {
+            if !required.contains(name) && !keep(name) && refers(schema, is_folded) {
+                // Where the object takes other fields, this one has to be refused by name.
+                *schema = Value::Bool(false);
+                if is_closed {
+                    gone.push(name.clone());
+                }
+            }
+        }
+        for name in &gone {
+            properties.shift_remove(name);
+        }
+    }
+    if let Some(dependencies) = object.get_mut("dependentRequired").and_then(Value::as_object_mut) {
+        for name in &gone {
+            dependencies.shift_remove(name);
+        }
+    }
+    each_schema(object, &mut |schema| narrow_schema(schema, is_folded));
+}
+
+fn refers(schema: &Value, is_folded: &dyn Fn(&str) -> bool) -> bool {
+    let Some(object) = schema.as_object() else {
+        return false;
+    };
+    if target(object).is_some_and(is_folded) {
+        return true;
+    }
+    schemas(object).any(|schema| refers(schema, is_folded))
+}
+
+/// The definitions that are referred to from the root and are not there.
+pub(super) fn missing(root: &Object, defs: &Object) -> Vec<String> {
+    let mut missing = Vec::new();
+    let mut seen = HashSet::new();
+    reach(root, defs, &mut seen, &mut missing);
+    missing
+}
+
+/// Takes away definitions that nothing refers to any more.
+pub(super) fn sweep(root: &Object, defs: &mut Object) {
+    let mut seen = HashSet::new();
+    reach(root, defs, &mut seen, &mut Vec::new());
+    let seen: HashSet<String> = seen.into_iter().map(str::to_owned).collect();
+    defs.retain(|name, _| seen.contains(name));
+}
+
+fn reach<'v>(root: &'v Object, defs: &'v Object, seen: &mut HashSet<&'v str>, missing: &mut Vec<String>) {
+    let mut open = vec![root];
+    while let Some(object) = open.pop() {
+        if let Some(name) = target(object)
+            && seen.insert(name)
+        {
+            match defs.get(name) {
+                Some(definition) => open.extend(definition.as_object()),
+                None => missing.push(name.to_owned()),
+            }
+        }
+        open.extend(schemas(object).filter_map(Value::as_object));
+    }
+}
+
+fn target(object: &Object) -> Option<&str> {
+    object.get("$ref")?.as_str()?.strip_prefix("#/$defs/")
+}
+
+/// Keywords that hold an object of schemas.
+const MAPS: [&str; 3] = ["properties", "patternProperties", "dependentSchemas"];
+/// Keywords that hold a list of schemas.
+const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+/// Keywords that hold a schema.
+const SINGLES: [&str; 10] = [
+    "additionalProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "propertyNames",
+    "items",
+    "contains",
+    "not",
+    "if",
+    "then",
+    "else",
+];
+
+fn schemas(object: &Object) -> impl Iterator<Item = &Value> {
+    let maps = MAPS
+        .iter()
+        .filter_map(|keyword| object.get(*keyword)?.as_object())
+        .flat_map(Object::values);
+    let lists = LISTS
+        .iter()
+        .filter_map(|keyword| object.get(*keyword)?.as_array())
+        .flatten();
+    let singles = SINGLES.iter().filter_map(|keyword| object.get(*keyword));
+    maps.chain(lists).chain(singles)
+}
+
+fn each_schema(object: &mut Object, change: &mut dyn FnMut(&mut Value)) {
+    for keyword in MAPS {
+        if let Some(map) = object.get_mut(keyword).and_then(Value::as_object_mut) {
+            map.values_mut().for_each(&mut *change);
+        }
+    }
+    for keyword in LISTS {
+        if let Some(list) = object.get_mut(keyword).and_then(Value::as_array_mut) {
+            list.iter_mut().for_each(&mut *change);
+        }
+    }
+    for keyword in SINGLES {
+        if let Some(schema) = object.get_mut(keyword) {
+            change(schema);
+        }
+    }
+}
