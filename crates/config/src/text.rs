@@ -74,9 +74,13 @@ pub(crate) fn fact_name(text: &str) -> Result<(), Wrong> {
 
 const CEDAR_WORDS: [&str; 9] = ["true", "false", "if", "then", "else", "in", "is", "like", "has"];
 
-/// An OAuth scope (RFC 6749 section 3.3).
+/// An OAuth scope (RFC 6749 section 3.3) that a resource may ask for (AUTH-19).
 pub(crate) fn scope_name(text: &str) -> Result<(), Wrong> {
     bounded(text, 256)?;
+    if text == "offline_access" {
+        return Err(wrong("asks for a refresh token and permits nothing")
+            .hint("leave it out; a client that wants one asks its authorization server"));
+    }
     only(text, |c| c.is_ascii_graphic() && c != '"' && c != '\\')
 }
 
@@ -264,6 +268,15 @@ mod tests {
         for text in bad {
             assert!((form.judge)(text).is_err(), "{} {text:?}", form.what);
         }
+    }
+
+    #[test]
+    fn auth_19_a_scope_is_a_permission_and_no_refresh_token() {
+        check(
+            &SCOPE_NAME,
+            &["invoices", "invoices:read", "offline_access:x", "offline"],
+            &["", "a b", "a\"b", "offline_access"],
+        );
     }
 
     #[test]
