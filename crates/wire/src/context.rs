@@ -12,6 +12,19 @@ use crate::id::Token;
 pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+/// What a client may ask to be logged to it, from the most to the least.
+const LOG_LEVELS: [&str; 8] = [
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+];
 
 /// Name and version of a program, as it states them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +98,15 @@ impl Meta {
                     .map_err(|text| Failure::MetaInvalid(format!("`{CLIENT_INFO}`: {text}")))?,
             ),
         };
+        // We log nothing to clients, whatever the level (LOG-03); a level that is none is told all the same.
+        if let Some(level) = self.0.get(LOG_LEVEL)
+            && !level.as_str().is_some_and(|level| LOG_LEVELS.contains(&level))
+        {
+            return Err(Failure::InvalidParams(format!(
+                "`{LOG_LEVEL}` is one of {}",
+                LOG_LEVELS.join(", ")
+            )));
+        }
         Ok(Context {
             progress: self.progress()?,
             client,

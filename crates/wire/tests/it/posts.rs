@@ -278,6 +278,31 @@ fn d3_base_14_base_15_capabilities_are_required_and_identity_is_not() {
 }
 
 #[test]
+fn log_03_a_level_that_is_none_is_told_and_one_that_is_changes_nothing() {
+    let body = |level: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/logLevel":{level}}}}}}}"#
+        )
+    };
+    for level in [
+        "debug",
+        "info",
+        "notice",
+        "warning",
+        "error",
+        "critical",
+        "alert",
+        "emergency",
+    ] {
+        let body = body(&format!("\"{level}\""));
+        assert_eq!(outcome(&[V, LIST], &body), "2026-07-28 list 1 None", "{level}");
+    }
+    for level in ["\"trace\"", "\"Debug\"", "\"\"", "7", "null"] {
+        assert_eq!(outcome(&[V, LIST], &body(level)), "400 -32602", "{level}");
+    }
+}
+
+#[test]
 fn hm_04_a_header_that_says_something_else_is_a_mismatch() {
     for (headers, why) in [
         (vec![LIST], "no version header (G11)"),
