@@ -198,11 +198,12 @@ async fn follow_key_sets(keeper: Arc<KeySetKeeper>, shutdown: CancellationToken)
 
 /// The first signal closes in order, the second at once.
 pub(crate) fn spawn_signals(shutdown: CancellationToken) {
+    // One listener for both: a second signal that follows at once is not missed between them. It listens from here on, and not
+    // from when the task first runs: until then a signal would end the process on the spot.
+    let Some(mut signals) = Signals::listen() else {
+        return;
+    };
     tokio::spawn(async move {
-        // One listener for both: a second signal that follows at once is not missed between them.
-        let Some(mut signals) = Signals::listen() else {
-            return;
-        };
         signals.next().await;
         tracing::info!("closing; a second signal closes at once");
         shutdown.cancel();
