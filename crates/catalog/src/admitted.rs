@@ -29,7 +29,7 @@ use crate::tool::Tool;
 #[must_use = "a tool that was admitted was asked for"]
 #[derive(Debug)]
 pub struct Admitted {
-    /// Invariant: in the catalogue, approved, and not drifted since.
+    /// Invariant: in the catalogue, and not held for the caller at the time of asking.
     tool: Arc<Tool>,
 }
 

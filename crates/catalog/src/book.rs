@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use model::{Digest, ToolName};
+use jiff::Timestamp;
+use model::{Caller, Digest, ToolName};
 
 use crate::admitted::{Admitted, NotAdmitted};
 use crate::tool::Tool;
@@ -58,13 +59,19 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// What a name stands for.
+    /// What a name stands for, for this caller at this time: a tool whose approvals are missing, have ended or are for
+    /// others is held.
     ///
     /// # Errors
     /// [`NotAdmitted`]; the agent must not learn which.
-    pub fn admit(&self, name: &str) -> Result<Admitted, NotAdmitted> {
+    pub fn admit(&self, name: &str, caller: &Caller, now: Timestamp) -> Result<Admitted, NotAdmitted> {
         match self.tools.get(name) {
-            Some(tool) => Ok(Admitted::new(Arc::clone(tool))),
+            Some(tool) => match tool.hold(Some(caller), now) {
+                None => Ok(Admitted::new(Arc::clone(tool))),
+                Some(hold) => Err(NotAdmitted::Held {
+                    why: hold.to_string(),
+                }),
+            },
             None => Err(match self.held.get(name) {
                 Some(why) => NotAdmitted::Held { why: why.clone() },
                 None => NotAdmitted::Unknown,

@@ -20,8 +20,10 @@
 mod admitted;
 mod book;
 mod pin;
+mod standing;
 mod tool;
 
 pub use admitted::{Admitted, NotAdmitted};
 pub use book::{Catalog, CatalogFault, Held};
+pub use standing::{Hold, HoldState, Need};
 pub use tool::{ReviewFault, Tool};

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use config::{ResourceBy, ToolSettings};
-use model::{Class, Digest, ToolName, UpstreamName};
+use jiff::Timestamp;
+use model::{Caller, Class, Digest, ToolName, UpstreamName};
 use openapi::{
-    Blocker, Document, FindFault, Generated, Note, Projection, ProjectionFault, RequestPlan, ToolOptions,
+    Blocker, Document, FindFault, Generated, Inference, Note, Projection, ProjectionFault, RequestPlan,
+    ToolOptions,
 };
 use wire::{Definition, Hints};
 
 use crate::pin;
+use crate::standing::{self, Hold, Need};
 
 /// A reviewed tool.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub struct Tool {
     projection: Option<Projection>,
     operation: String,
     notes: Vec<Note>,
+    inference: Inference,
+    needs: Vec<Need>,
     pin: Digest,
 }
 
@@ -134,6 +139,7 @@ impl Tool {
             output_schema: generated.output_schema.map(Arc::new),
             hints: hints(bounds.class, generated.idempotent),
         };
+        let inference = document.inference(&operation);
         let pin = pin::of(upstream, bounds, &definition, generated.operation_digest);
         Ok(Self {
             upstream: upstream.clone(),
@@ -144,6 +150,8 @@ impl Tool {
             operation: generated.operation.to_string(),
             pin,
             notes: generated.notes,
+            needs: standing::needs(bounds, &inference),
+            inference,
             bounds: bounds.clone(),
         })
     }
@@ -242,6 +250,24 @@ impl Tool {
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    /// What the document shows of its danger.
+    #[must_use]
+    pub const fn inference(&self) -> &Inference {
+        &self.inference
+    }
+
+    /// What it needs approvals for.
+    #[must_use]
+    pub fn needs(&self) -> &[Need] {
+        &self.needs
+    }
+
+    /// Why it is held at a time, for a caller; without one, why it is held for everybody. `None`: it is not.
+    #[must_use]
+    pub fn hold(&self, caller: Option<&Caller>, now: Timestamp) -> Option<Hold> {
+        standing::hold(&self.needs, &self.bounds.approvals, caller, now)
     }
 
     /// The digest of everything that was approved.

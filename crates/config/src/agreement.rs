@@ -114,7 +114,7 @@ fn the_schema_is_valid_2020_12_and_every_example_and_default_fits_it() {
         let at = if section.at.is_empty() {
             "/properties".to_owned()
         } else {
-            format!("/$defs/{}/properties", section.at.replace(".<name>", ""))
+            format!("/$defs/{}/properties", schema::name(section))
         };
         let property = schema
             .pointer(&at)

@@ -350,6 +350,12 @@ pub(crate) static BIND: Form = Form::new(
     Some(r"^(resource\.id|principal\.(subject|tenant|client|issuer)|arguments\.[A-Za-z0-9_.-]{1,64})$"),
     |text| query::Bind::parse(text).map(drop),
 );
+pub(crate) static AUDIENCE_OF_APPROVAL: Form = Form::new(
+    "audience",
+    "`everyone`, `role:NAME`, `tenant:NAME` or `subject:NAME`",
+    Some(r"^(everyone|(role|tenant|subject):.+)$"),
+    |text| crate::approval::Audience::parse(text).map(drop),
+);
 pub(crate) static DATE: Form = Form::new(
     "date",
     "a date, as 2027-01-31",

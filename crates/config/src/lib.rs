@@ -43,6 +43,7 @@ mod address;
 #[cfg(test)]
 mod agreement;
 mod amount;
+mod approval;
 mod caller;
 mod check;
 mod fault;
@@ -69,6 +70,7 @@ mod upstream;
 mod view;
 mod world;
 
+pub use approval::{Approval, Approved, Audience};
 pub use caller::CallerSettings;
 pub use fault::{ConfigFault, FaultKind};
 pub use identity::{

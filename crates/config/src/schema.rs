@@ -33,8 +33,12 @@ pub fn schema() -> Value {
 }
 
 /// The name of a section among the definitions: `upstream.tool.resource`.
-fn name(section: &Section) -> String {
-    section.at.replace(".<name>", "")
+pub(crate) fn name(section: &Section) -> String {
+    // A section in which every key has the same keys below it is told apart by its last word.
+    match section.at.strip_suffix(".<approved>") {
+        Some(parent) => format!("{}.each", parent.replace(".<name>", "")),
+        None => section.at.replace(".<name>", ""),
+    }
 }
 
 fn section(section: &Section) -> Object {

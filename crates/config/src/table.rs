@@ -1,5 +1,7 @@
 //! The table of keys: every key that a configuration can have. A table, with no logic but the rows of `[limits]`.
 
+mod approval;
+
 use std::sync::LazyLock;
 
 use model::{LIMITS, Unit};
@@ -756,6 +758,12 @@ static TOOL: Section = Section {
             Kind::Table(&CONSENT),
             "{ waived_by = \"Grace Hopper\", because = \"a sandbox with synthetic data\", until = \"2027-01-31\" }",
             "Waives the approval of each call by a person, for a tool that changes state.",
+        ),
+        optional(
+            "approval",
+            Kind::Table(&approval::APPROVALS),
+            "",
+            "Who answers for it that this tool is offered although operations like it are left out by default. What needs one and has none is held.",
         ),
     ]),
     choices: &[],

@@ -7,6 +7,7 @@ use jiff::civil::Date;
 use jiff::tz::Offset;
 use model::{Class, ResourceType, ToolName, UpstreamName};
 
+use crate::approval::{self, Approval};
 use crate::fault::FaultKind;
 use crate::lookup::{self, FactSettings, OwnerSettings};
 use crate::reading::Reading;
@@ -47,6 +48,8 @@ pub struct ToolSettings {
     pub retry: Option<RetrySettings>,
     /// The waiver of approval. Only for classes that change state. It may have expired: compare the date.
     pub consent: Option<ConsentWaiver>,
+    /// What is approved of it, each thing at most once. They may have expired: compare the date.
+    pub approvals: Vec<Approval>,
 }
 
 /// The thing that a call is about.
@@ -139,6 +142,7 @@ pub(crate) fn read(
     let consent = view
         .table("consent")
         .map(|consent_view| consent(reading, &consent_view));
+    let approvals = approval::read(reading, view);
     let timeout = timeout(reading, view);
     let returns = view.has("returns").then(|| {
         let paths = view.named_texts("returns").into_iter();
@@ -164,6 +168,7 @@ pub(crate) fn read(
         timeout,
         retry: retry.map_or(Some(None), |retry| retry.map(Some))?,
         consent: consent.map_or(Some(None), |consent| consent.map(Some))?,
+        approvals: approvals?,
     })
 }
 

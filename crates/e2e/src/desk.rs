@@ -50,11 +50,13 @@ class = "read"
 [upstream.desk.tool.make]
 operation = "makeThing"
 class = "write"
+approval.mutations = { by = "the tests", because = "nothing is real here", until = "2099-12-31", for = ["everyone"] }
 consent = { waived_by = "the tests", because = "nothing is real here", until = "2099-12-31" }
 
 [upstream.desk.tool.drop]
 operation = "dropThing"
 class = "destructive"
+approval.mutations = { by = "the tests", because = "nothing is real here", until = "2099-12-31", for = ["everyone"] }
 consent = { waived_by = "the tests", because = "nothing is real here", until = "2099-12-31" }
 "#;
 

@@ -122,6 +122,7 @@ class = "read"
 [upstream.orders.tool.note]
 operation = "addNote"
 class = "write"
+approval.mutations = { by = "the tests", because = "nothing is real here", until = "2099-12-31", for = ["everyone"] }
 resource = { type = "Order", id = "$.id" }
 owner = { source = "owners" }
 consent = { waived_by = "Grace Hopper", because = "a test", until = "2199-12-31" }
@@ -129,6 +130,7 @@ consent = { waived_by = "Grace Hopper", because = "a test", until = "2199-12-31"
 [upstream.orders.tool.drop]
 operation = "dropOrder"
 class = "destructive"
+approval.mutations = { by = "the tests", because = "nothing is real here", until = "2099-12-31", for = ["everyone"] }
 resource = { type = "Order", id = "$.id" }
 owner = { source = "owners" }
 consent = { waived_by = "Grace Hopper", because = "a test", until = "2199-12-31" }

@@ -123,7 +123,7 @@ impl Gateway {
             ),
         );
 
-        let admitted = match self.catalog.admit(&asked.name) {
+        let admitted = match self.catalog.admit(&asked.name, principal.caller(), self.now()) {
             Ok(admitted) => admitted,
             Err(fault) => {
                 let code = match fault {

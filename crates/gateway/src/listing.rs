@@ -25,9 +25,11 @@ impl Gateway {
     /// [`Failure::BadCursor`] for a text that was not given out here (PAG-03).
     pub fn list(&self, principal: &Principal, cursor: Option<&str>) -> Result<Page, Failure> {
         let after = cursor.map(parse).transpose()?;
+        let now = self.now();
         let mut visible = self
             .catalog
             .tools_after(after.as_ref().map(ToolName::as_str))
+            .filter(|tool| tool.hold(Some(principal.caller()), now).is_none())
             .filter(|tool| self.policy.listable(principal.caller(), tool.name()));
         let mut tools = Vec::new();
         for tool in visible.by_ref().take(self.limits.tools_per_page) {

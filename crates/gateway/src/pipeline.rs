@@ -97,7 +97,7 @@ impl Gateway {
         let _slot = step!(self, walk, known, self.slots.take(principal.key()));
 
         // 5. The public name to an admitted tool.
-        let admitted = step!(self, walk, known, self.admit(walk.name));
+        let admitted = step!(self, walk, known, self.admit(&walk));
         let tool = admitted.shared();
         known.admitted = Some(admitted);
         let deadline = flow.received + tool.bounds().timeout.unwrap_or(self.limits.call_timeout);
@@ -188,8 +188,9 @@ impl Gateway {
         self.finish(&walk, ticket, ended, &trip).await
     }
 
-    fn admit(&self, name: &str) -> Result<Admitted, Refusal> {
-        self.catalog.admit(name).map_err(|fault| {
+    fn admit(&self, walk: &Walk<'_>) -> Result<Admitted, Refusal> {
+        let admitted = self.catalog.admit(walk.name, walk.principal.caller(), walk.now);
+        admitted.map_err(|fault| {
             let code = match fault {
                 NotAdmitted::Unknown => RefusalCode::UnknownTool,
                 NotAdmitted::Held { .. } => RefusalCode::Held,

@@ -21,6 +21,7 @@ mod call;
 mod caller;
 mod class;
 mod digest;
+mod exclusion;
 mod fact;
 mod json;
 mod limits;
@@ -33,6 +34,7 @@ pub use call::{Arguments, ArgumentsFault, Call, CallId};
 pub use caller::{Caller, CallerKey};
 pub use class::{Class, ClassFault};
 pub use digest::Digest;
+pub use exclusion::{Exclusion, ExclusionFault};
 pub use fact::{Fact, FactValue, Target};
 pub use json::{
     JsonFault, JsonFaultKind, JsonLimits, Keys, Object, Scan, Value, canonical, check, parse, parse_foreign,

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use model::{Digest, Limits, Value};
 
 use crate::blocker::Blocker;
+use crate::inference::Inference;
 use crate::list::ToolList;
 use crate::operation::{self, FindFault, OperationRef};
 use crate::overlay::{self, OverlayAction, OverlayFault};
@@ -419,6 +420,14 @@ impl Document {
     #[must_use]
     pub fn security(&self, operation: &OperationRef) -> Security {
         crate::security::effective(self, operation)
+    }
+
+    /// What the document shows of the danger of an operation: evidence that can only raise a class. For reviewers.
+    ///
+    /// Bounded; linear in what is looked at.
+    #[must_use]
+    pub fn inference(&self, operation: &OperationRef) -> Inference {
+        crate::inference::infer(self, operation)
     }
 
     /// The table of access: for each operation what is required, and what a reviewer should look at.

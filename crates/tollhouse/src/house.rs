@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use audit::{DurabilityRules, Ledger, LedgerOptions};
-use catalog::{Catalog, Held, Tool};
+use catalog::{Catalog, Held, HoldState, Tool};
 use config::{
     Durability, FactKind, IssuerSettings, KeySetSetting, Settings, SignatureAlgorithm, SourceSettings, World,
 };
@@ -93,7 +93,10 @@ fn put_together(settings: Settings, mut warnings: Vec<Problem>) -> Result<Review
         };
         for bounds in &upstream.tools {
             match Tool::review(&upstream.name, bounds, &document) {
-                Ok(tool) => tools.push(tool),
+                Ok(tool) => {
+                    warnings.extend(on_hold(&settings, &tool));
+                    tools.push(tool);
+                }
                 Err(fault) => {
                     let text = fault.to_string();
                     let text = text
@@ -163,6 +166,17 @@ fn put_together(settings: Settings, mut warnings: Vec<Problem>) -> Result<Review
         }
         (Ok(_), _) => Err(problems),
     }
+}
+
+/// What is held for everybody is told, and not offered: the rest of the house can open without it.
+fn on_hold(settings: &Settings, tool: &Tool) -> Option<Problem> {
+    let hold = tool.hold(None, Timestamp::now())?;
+    // The configuration has told of an approval that ended.
+    if let HoldState::Expired(_) = hold.state {
+        return None;
+    }
+    let text = format!("the tool is held: {hold}");
+    Some(Problem::at(settings, &tool.bounds().key, "approval", text))
 }
 
 /// A tool, as policies see it.

@@ -112,6 +112,7 @@ fn house(services: &[Guarded], owners: &Value, issuer: &Issuer) -> House {
              resource = {{ type = \"Order\", id = \"$.id\" }}\nowner = {{ source = \"owners\" }}\n\
              [upstream.{name}.tool.report]\noperation = \"report\"\nclass = \"read\"\n\
              [upstream.{name}.tool.note]\noperation = \"addNote\"\nclass = \"write\"\n\
+             approval.mutations = {{ by = \"a\", because = \"a test\", until = \"2099-12-31\", for = [\"everyone\"] }}\n\
              resource = {{ type = \"Order\", id = \"$.id\" }}\nowner = {{ source = \"owners\" }}\n{WAIVER}\n"
         ));
         policy.push_str(&format!(

@@ -100,7 +100,7 @@ async fn faults_behind_the_configuration_have_a_place_too() {
             "operation = \"getInvoice\"",
             "operation = \"getInvoic\"",
             &[
-                "tollhouse.toml:48:1: upstream.billing.tool.getInvoiceStatus.operation: ",
+                "tollhouse.toml:51:1: upstream.billing.tool.getInvoiceStatus.operation: ",
                 "did you mean `getInvoice`",
             ],
         ),
@@ -213,6 +213,7 @@ async fn what_is_named_is_reached_or_not() {
             "tools",
             "held",
             "rules_version",
+            "approvals",
             "probes",
             "warnings",
             "problems"

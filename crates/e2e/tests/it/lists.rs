@@ -237,12 +237,14 @@ class = "sensitive-read"
 [upstream.desk.tool.make]
 operation = "makeThing"
 class = "write"
+approval.mutations = { by = "the tests", because = "nothing is real here", until = "2099-12-31", for = ["everyone"] }
 consent = { waived_by = "the tests", because = "nothing is real here", until = "2099-12-31" }
 
 [upstream.desk.tool.drop]
 operation = "dropThing"
 title = "Drop it"
 class = "destructive"
+approval.mutations = { by = "the tests", because = "nothing is real here", until = "2099-12-31", for = ["everyone"] }
 consent = { waived_by = "the tests", because = "nothing is real here", until = "2099-12-31" }
 "#;
 

@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod approvals;
 mod audit;
 mod batches;
 mod bodies;

@@ -13,6 +13,7 @@ mod access;
 mod documents;
 mod folding;
 mod hostile;
+mod inference;
 mod inputs;
 mod outputs;
 mod overlays;

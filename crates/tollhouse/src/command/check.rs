@@ -27,9 +27,23 @@ struct Outcome {
     tools: usize,
     held: usize,
     rules_version: Option<String>,
+    approvals: Vec<Answered>,
     probes: Vec<Probe>,
     warnings: Vec<Problem>,
     problems: Vec<Problem>,
+}
+
+/// Who answers for it that a tool is offered.
+#[derive(Debug, Serialize)]
+struct Answered {
+    tool: String,
+    what: &'static str,
+    by: String,
+    because: String,
+    until: String,
+    #[serde(rename = "for")]
+    audience: Vec<String>,
+    holds: bool,
 }
 
 /// What a probe of something outside found.
@@ -50,6 +64,7 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
                 tools: 0,
                 held: 0,
                 rules_version: None,
+                approvals: Vec::new(),
                 probes: Vec::new(),
                 warnings: Vec::new(),
                 problems,
@@ -58,10 +73,17 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
         }
         Err(failure) => return Err(failure),
     };
+    let now = jiff::Timestamp::now();
+    let tools = reviewed.catalog.tools();
+    let (all, enabled) = (
+        tools.len(),
+        tools.filter(|tool| tool.hold(None, now).is_none()).count(),
+    );
     let mut outcome = Outcome {
         ok: true,
-        tools: reviewed.catalog.tools().len(),
-        held: reviewed.catalog.held(),
+        tools: enabled,
+        held: reviewed.catalog.held() + (all - enabled),
+        approvals: answered(&reviewed.catalog, now),
         rules_version: Some(reviewed.policy.version().to_string()),
         probes: Vec::new(),
         warnings: reviewed.warnings.clone(),
@@ -105,6 +127,25 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
     say(outcome, args.format.json)
 }
 
+/// Every approval of every tool, in the order of the tools.
+fn answered(catalog: &catalog::Catalog, now: jiff::Timestamp) -> Vec<Answered> {
+    let of_tool = |tool: &std::sync::Arc<catalog::Tool>| {
+        let approvals = tool.bounds().approvals.iter();
+        approvals
+            .map(|approval| Answered {
+                tool: tool.name().to_string(),
+                what: approval.what.as_str(),
+                by: approval.by.clone(),
+                because: approval.because.clone(),
+                until: approval.until.to_string(),
+                audience: approval.audience.iter().map(ToString::to_string).collect(),
+                holds: approval.holds(now),
+            })
+            .collect::<Vec<_>>()
+    };
+    catalog.tools().flat_map(of_tool).collect()
+}
+
 fn say(outcome: Outcome, json: bool) -> Result<(), Failure> {
     if json {
         print::json(&outcome);
@@ -117,6 +158,11 @@ fn say(outcome: Outcome, json: bool) -> Result<(), Failure> {
             say!("{}: {word}, {}", probe.what, probe.detail);
         }
         if outcome.problems.is_empty() {
+            let holding = outcome.approvals.iter().filter(|approval| approval.holds);
+            if let Some(first) = holding.clone().map(|approval| &approval.until).min() {
+                let counted = print::counted(holding.count(), "approval holds", "approvals hold");
+                say!("{counted}, the first until {first}");
+            }
             say!(
                 "{}, {}",
                 print::counted(outcome.tools, "tool is enabled", "tools are enabled"),

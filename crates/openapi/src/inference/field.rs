@@ -1,0 +1,229 @@
+//! Evidence in arguments and answers: names of fields, formats and media types. A schema is walked to a bounded depth
+//! and number of fields; what lies beyond is not looked at, and so proves nothing.
+
+use std::collections::HashSet;
+
+use model::{Class, Exclusion, Value};
+
+use super::word::words;
+use super::{EvidenceKind, Found, Strength, vocabulary};
+use crate::document::Document;
+use crate::operation::{OperationRef, path_items};
+use crate::pointer::Pointer;
+use crate::reference::{Located, Resolver, reference_of};
+
+/// Fields that are looked at in all arguments, and in all answers, of one operation.
+const FIELDS_MAX: usize = 400;
+/// How deep schemas are followed, references counted.
+const DEPTH_MAX: usize = 12;
+
+/// The arguments: addresses, queries in languages of their own, files.
+pub(super) fn of_arguments(
+    found: &mut Found<'_>,
+    document: &Document,
+    reference: &OperationRef,
+    operation: &Located<'_>,
+) {
+    let resolver = document.resolver();
+    let mut lists: Vec<Located<'_>> = operation.get("parameters").into_iter().collect();
+    if let Some(item) = resolver.at(reference.path_item.clone()) {
+        let (items, _) = path_items(resolver, item);
+        lists.extend(items.iter().filter_map(|item| item.get("parameters")));
+    }
+    for list in &lists {
+        for (index, value) in list
+            .value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .take(FIELDS_MAX)
+            .enumerate()
+        {
+            let start = Located {
+                pointer: list.pointer.item(index),
+                value,
+            };
+            let Ok(parameter) = resolver.follow(start) else {
+                continue;
+            };
+            if let Some(name) = parameter.value.get("name").and_then(Value::as_str) {
+                of_argument(found, name, parameter.value.get("schema"), &parameter.pointer);
+            }
+        }
+    }
+    let body = operation
+        .get("requestBody")
+        .and_then(|body| resolver.follow(body).ok());
+    let Some(content) = body.and_then(|body| body.get("content")) else {
+        return;
+    };
+    for (media_type, media) in content.object().into_iter().flatten().take(16) {
+        let at = content.pointer.child(media_type);
+        let is_file = [
+            "multipart/",
+            "application/octet-stream",
+            "image/",
+            "video/",
+            "audio/",
+        ]
+        .iter()
+        .any(|file| media_type.starts_with(file));
+        if is_file {
+            found.exclusion(
+                EvidenceKind::MediaType,
+                Exclusion::Files,
+                Strength::Strong,
+                &at,
+                media_type,
+            );
+        }
+        if let Some(schema) = media.get("schema") {
+            let schema = Located {
+                pointer: at.child("schema"),
+                value: schema,
+            };
+            let mut walk = Walk::new(resolver);
+            walk.walk(&schema, 0, &mut |name, schema, at| {
+                of_argument(found, name, Some(schema), at);
+            });
+        }
+    }
+}
+
+fn of_argument(found: &mut Found<'_>, name: &str, schema: Option<&Value>, at: &Pointer) {
+    let kind = EvidenceKind::Argument;
+    let words = words(name);
+    let text = |key: &str| schema.and_then(|schema| schema.get(key)).and_then(Value::as_str);
+    let is_text = text("type").is_none_or(|kind| kind == "string");
+    if is_text && vocabulary::is_address(&words) || matches!(text("format"), Some("uri" | "url")) {
+        found.exclusion(kind, Exclusion::Webhooks, Strength::Weak, at, name);
+    }
+    if is_text && vocabulary::is_language(&words) {
+        found.exclusion(kind, Exclusion::Queries, Strength::Strong, at, name);
+    }
+    if matches!(text("format"), Some("binary")) {
+        found.exclusion(kind, Exclusion::Files, Strength::Strong, at, name);
+    }
+}
+
+/// The answers: sensitive fields, and media types of files.
+pub(super) fn of_answers(found: &mut Found<'_>, document: &Document, operation: &Located<'_>) {
+    let resolver = document.resolver();
+    let Some(responses) = operation.get("responses") else {
+        return;
+    };
+    let mut walk = Walk::new(resolver);
+    for (status, value) in responses.object().into_iter().flatten().take(64) {
+        let is_success = status.starts_with('2')
+            || status == "default" && responses.object().is_some_and(|all| all.len() == 1);
+        let start = Located {
+            pointer: responses.pointer.child(status),
+            value,
+        };
+        let Some(content) = Some(start)
+            .filter(|_| is_success)
+            .and_then(|start| resolver.follow(start).ok())
+            .and_then(|response| response.get("content"))
+        else {
+            continue;
+        };
+        for (media_type, media) in content.object().into_iter().flatten().take(16) {
+            let at = content.pointer.child(media_type);
+            let is_file = [
+                "application/octet-stream",
+                "application/pdf",
+                "application/zip",
+                "application/gzip",
+            ]
+            .contains(&media_type.as_str());
+            if is_file {
+                found.exclusion(
+                    EvidenceKind::MediaType,
+                    Exclusion::Files,
+                    Strength::Strong,
+                    &at,
+                    media_type,
+                );
+            }
+            if let Some(schema) = media.get("schema") {
+                let schema = Located {
+                    pointer: at.child("schema"),
+                    value: schema,
+                };
+                walk.walk(&schema, 0, &mut |name, _, at| {
+                    if vocabulary::is_sensitive(&words(name)) {
+                        found.class(
+                            EvidenceKind::Answer,
+                            Class::SensitiveRead,
+                            Strength::Weak,
+                            at,
+                            name,
+                        );
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// A walk over the fields of schemas, each schema once.
+struct Walk<'d> {
+    resolver: Resolver<'d>,
+    seen: HashSet<*const Value>,
+    left: usize,
+}
+
+impl<'d> Walk<'d> {
+    fn new(resolver: Resolver<'d>) -> Self {
+        Self {
+            resolver,
+            seen: HashSet::new(),
+            left: FIELDS_MAX,
+        }
+    }
+
+    fn walk(&mut self, schema: &Located<'d>, depth: usize, see: &mut dyn FnMut(&str, &'d Value, &Pointer)) {
+        if depth > DEPTH_MAX || self.left == 0 || !self.seen.insert(std::ptr::from_ref(schema.value)) {
+            return;
+        }
+        if let Some(reference) = reference_of(schema.value) {
+            if let Ok(target) = self.resolver.target(reference) {
+                self.walk(&target, depth + 1, see);
+            }
+            return;
+        }
+        if let Some(properties) = schema.get("properties") {
+            for (name, value) in properties.object().into_iter().flatten() {
+                if self.left == 0 {
+                    return;
+                }
+                self.left -= 1;
+                let at = properties.pointer.child(name);
+                see(name, value, &at);
+                self.walk(&Located { pointer: at, value }, depth + 1, see);
+            }
+        }
+        for key in ["items", "additionalProperties"] {
+            if let Some(inner) = schema.get(key) {
+                self.walk(&inner, depth + 1, see);
+            }
+        }
+        for key in ["allOf", "oneOf", "anyOf"] {
+            let Some(branches) = schema.get(key) else { continue };
+            for (index, value) in branches
+                .value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .take(64)
+                .enumerate()
+            {
+                let branch = Located {
+                    pointer: branches.pointer.item(index),
+                    value,
+                };
+                self.walk(&branch, depth + 1, see);
+            }
+        }
+    }
+}
