@@ -17,13 +17,17 @@
     )
 )]
 
+mod access;
 mod admitted;
 mod book;
 mod pin;
 mod standing;
 mod tool;
+mod work;
 
+pub use access::{Access, AccessFault, Needed, SchemeFault, in_words, scheme_faults};
 pub use admitted::{Admitted, NotAdmitted};
 pub use book::{Catalog, CatalogFault, Held};
 pub use standing::{Hold, HoldState, Need};
 pub use tool::{ReviewFault, Tool};
+pub use work::{LongRunning, Stage, Step, WorkFault};

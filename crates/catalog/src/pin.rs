@@ -7,6 +7,8 @@ use model::{Digest, Object, UpstreamName, Value, canonical};
 use serde_json::json;
 use wire::{Definition, Revision};
 
+use crate::access::Access;
+
 /// The version of this form. Another form gets another tag, so that no pin changes its meaning in silence.
 const TAG: &str = "tollhouse/tool/v1";
 
@@ -15,6 +17,8 @@ pub(crate) fn of(
     bounds: &ToolSettings,
     definition: &Definition,
     operation: Digest,
+    access: &Access,
+    long_running: Option<Value>,
 ) -> Digest {
     let whole = json!({
         "upstream": upstream,
@@ -39,6 +43,8 @@ pub(crate) fn of(
             "type": format!("{:?}", fact.kind).to_lowercase(),
         })).collect::<Vec<_>>(),
         "returns": bounds.returns,
+        "access": access,
+        "long_running": long_running,
         "retry": bounds.retry.as_ref().map(|retry| json!({ "attempts": retry.attempts, "on": retry.on })),
     });
     Digest::of(TAG, &[&canonical(&whole)])

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::{ResourceBy, ToolSettings};
+use config::{CredentialSettings, ResourceBy, ToolSettings};
 use jiff::Timestamp;
 use model::{Caller, Class, Digest, ToolName, UpstreamName};
 use openapi::{
@@ -11,8 +11,10 @@ use openapi::{
 };
 use wire::{Definition, Hints};
 
+use crate::access::{Access, AccessFault};
 use crate::pin;
 use crate::standing::{self, Hold, Need};
+use crate::work::{self, LongRunning, WorkFault};
 
 /// A reviewed tool.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub struct Tool {
     argument_names: Vec<String>,
     plan: RequestPlan,
     projection: Option<Projection>,
+    access: Access,
+    long_running: Option<LongRunning>,
     operation: String,
     notes: Vec<Note>,
     inference: Inference,
@@ -48,6 +52,22 @@ pub enum ReviewFault {
         key: String,
         /// Everything that is in the way.
         blockers: Vec<Blocker>,
+    },
+    /// No credential of the upstream meets what the operation asks for.
+    #[error("`{key}.operation`: {fault}")]
+    Access {
+        /// The tool's key.
+        key: String,
+        /// What is wrong.
+        fault: AccessFault,
+    },
+    /// The operations that look after long-running work do not fit.
+    #[error("`{key}.long_running.{}`: {fault}", .fault.part)]
+    LongRunning {
+        /// The tool's key.
+        key: String,
+        /// What is wrong.
+        fault: WorkFault,
     },
     /// A JSONPath in `returns` does not parse.
     #[error("`{key}.returns`: {fault}")]
@@ -92,7 +112,10 @@ impl ReviewFault {
     #[must_use]
     pub fn key(&self) -> String {
         match self {
-            Self::Operation { key, .. } | Self::Blocked { key, .. } => format!("{key}.operation"),
+            Self::Operation { key, .. } | Self::Blocked { key, .. } | Self::Access { key, .. } => {
+                format!("{key}.operation")
+            }
+            Self::LongRunning { key, fault } => format!("{key}.long_running.{}", fault.part),
             Self::Returns { key, .. } => format!("{key}.returns"),
             Self::NoArgument { key, part, .. } => format!("{key}.{part}"),
         }
@@ -100,7 +123,7 @@ impl ReviewFault {
 }
 
 impl Tool {
-    /// Makes a tool of an operation of a document and the bounds that a person set.
+    /// Makes a tool of an operation of a document and the bounds that a person set. `credentials` are the upstream's.
     ///
     /// # Errors
     /// [`ReviewFault`] where there is no such operation, it cannot be a tool, or the two do not fit together.
@@ -108,6 +131,7 @@ impl Tool {
         upstream: &UpstreamName,
         bounds: &ToolSettings,
         document: &Document,
+        credentials: &CredentialSettings,
     ) -> Result<Self, ReviewFault> {
         let projection = match &bounds.returns {
             None => None,
@@ -124,29 +148,51 @@ impl Tool {
             title: bounds.title.clone(),
             description: bounds.description.clone(),
             inject: bounds.scope_argument.iter().cloned().collect(),
-            returns: projection.clone(),
+            // Of long-running work, the result is what the last look says.
+            returns: projection.clone().filter(|_| bounds.long_running.is_none()),
             ..ToolOptions::default()
         };
         let generated = document
             .tool(&operation, &options)
             .map_err(|blockers| ReviewFault::Blocked { key: key(), blockers })?;
         Self::check_arguments(bounds, &generated)?;
+        let access = Access::choose(upstream, &document.security(&operation), credentials)
+            .map_err(|fault| ReviewFault::Access { key: key(), fault })?;
+        let (long_running, output_schema, pinned) = match &bounds.long_running {
+            None => (None, generated.output_schema, None),
+            Some(settings) => {
+                let (reviewed, status) =
+                    LongRunning::review(upstream, settings, document, credentials, projection.clone())
+                        .map_err(|fault| ReviewFault::LongRunning { key: key(), fault })?;
+                let pinned = work::pinned(settings, status.operation_digest);
+                (Some(reviewed), status.output_schema, Some(pinned))
+            }
+        };
         let definition = Definition {
             name: bounds.name.clone(),
             title: generated.title,
             description: generated.description,
             input_schema: Arc::new(generated.input_schema),
-            output_schema: generated.output_schema.map(Arc::new),
+            output_schema: output_schema.map(Arc::new),
             hints: hints(bounds.class, generated.idempotent),
         };
         let inference = document.inference(&operation);
-        let pin = pin::of(upstream, bounds, &definition, generated.operation_digest);
+        let pin = pin::of(
+            upstream,
+            bounds,
+            &definition,
+            generated.operation_digest,
+            &access,
+            pinned,
+        );
         Ok(Self {
             upstream: upstream.clone(),
             definition: Arc::new(definition),
             argument_names: generated.argument_names,
             plan: generated.plan,
             projection,
+            access,
+            long_running,
             operation: generated.operation.to_string(),
             pin,
             notes: generated.notes,
@@ -238,6 +284,18 @@ impl Tool {
     #[must_use]
     pub const fn projection(&self) -> Option<&Projection> {
         self.projection.as_ref()
+    }
+
+    /// Which credentials of the upstream its requests carry.
+    #[must_use]
+    pub const fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// How its work is looked after, where it takes longer than one request.
+    #[must_use]
+    pub const fn long_running(&self) -> Option<&LongRunning> {
+        self.long_running.as_ref()
     }
 
     /// The operation behind it, as `GET /invoices/{id}`.

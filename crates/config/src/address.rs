@@ -161,6 +161,21 @@ pub(crate) fn key_set(text: &str) -> Result<KeySetPlace, Wrong> {
     Ok(KeySetPlace::Url(url))
 }
 
+/// Where a secret of Tollhouse is sent to: over TLS, or inside this machine.
+pub(crate) fn endpoint(text: &str) -> Result<Url, Wrong> {
+    let url = Url::parse(text).map_err(|_| wrong("is no URL"))?;
+    if !matches!(url.scheme(), "https" | "http") || url.host().is_none() {
+        return Err(wrong("is no URL that begins with https:// or http://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
+        return Err(wrong("has a user name, a password or a fragment"));
+    }
+    if url.scheme() == "http" && !is_loopback(&url) {
+        return Err(wrong("is not https").hint("the secret that is sent there could be read on the way"));
+    }
+    Ok(url)
+}
+
 /// A network, or a single address as a network of one.
 pub(crate) fn network(text: &str) -> Result<IpNet, Wrong> {
     let net = match text.parse::<IpNet>() {
@@ -425,7 +440,10 @@ mod tests {
             "http://127.0.0.1:1/x",
             "http://[::1]",
         ] {
-            assert!(issuer(text).is_ok() && key_set(text).is_ok(), "{text}");
+            assert!(
+                issuer(text).is_ok() && key_set(text).is_ok() && endpoint(text).is_ok(),
+                "{text}"
+            );
         }
         for text in [
             "http://idp.example.com",
@@ -436,7 +454,10 @@ mod tests {
             "https://u:p@idp.example.com",
             "http://localhost.example.com",
         ] {
-            assert!(issuer(text).is_err() && key_set(text).is_err(), "{text}");
+            assert!(
+                issuer(text).is_err() && key_set(text).is_err() && endpoint(text).is_err(),
+                "{text}"
+            );
         }
         assert_eq!(
             key_set("file:keys.json"),

@@ -25,20 +25,26 @@ pub(crate) struct Check<'t> {
 
 /// A path of keys with one more.
 pub(crate) fn below(path: &str, name: &str) -> String {
+    let name = quoted(name);
+    if path.is_empty() {
+        name
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+/// One part of a path of keys, as [`crate::Settings::place`] takes it: in quotes where it is no bare word.
+#[must_use]
+pub fn quoted(name: &str) -> String {
     let bare = !name.is_empty()
         && name.len() <= 64
         && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    let name = if bare {
+    if bare {
         name.to_owned()
     } else {
         format!("\"{}\"", excerpt(name))
-    };
-    if path.is_empty() {
-        name
-    } else {
-        format!("{path}.{name}")
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Form {
     pub(crate) hidden: bool,
     /// May not be written in clear.
     pub(crate) credential: bool,
+    /// May have several lines, as PEM has.
+    pub(crate) lines: bool,
 }
 
 impl Form {
@@ -62,6 +64,7 @@ impl Form {
             url: false,
             hidden: false,
             credential: false,
+            lines: false,
         }
     }
 
@@ -84,6 +87,11 @@ impl Form {
         self.credential = true;
         self.hidden = true;
         self.indirect = Indirect::VariableOrFile;
+        self
+    }
+
+    const fn lines(mut self) -> Self {
+        self.lines = true;
         self
     }
 
@@ -237,6 +245,57 @@ pub(crate) static PASSWORD: Form =
 pub(crate) static API_KEY: Form =
     Form::new("API key", "env:NAME or file:PATH", Some(r"^\S+$"), text::visible).credential();
 
+pub(crate) static CLIENT_SECRET: Form = Form::new(
+    "client secret",
+    "env:NAME or file:PATH",
+    None,
+    text::printable_line,
+)
+.credential();
+pub(crate) static PRIVATE_KEY: Form =
+    Form::new("private key", "env:NAME or file:PATH", None, text::private_key)
+        .credential()
+        .lines();
+
+pub(crate) static SCHEME_NAME: Form = Form::new(
+    "security scheme",
+    "the name of a security scheme of the document",
+    None,
+    |text| text::prose(text, 128, false),
+);
+
+pub(crate) static CLIENT_ID: Form = Form::new("client id", "one line of printable text", None, |text| {
+    text::prose(text, 512, false)
+})
+.indirect(Indirect::VariableOrFile);
+
+pub(crate) static ENDPOINT: Form = Form::new(
+    "endpoint",
+    "an https URL, as https://idp.example.com/oauth2/token",
+    Some("^https?://.+$"),
+    |text| address::endpoint(text).map(drop),
+)
+.indirect(Indirect::Variable)
+.url();
+
+pub(crate) static TOKEN_PARAMETER: Form = Form::new(
+    "parameter",
+    "the name of a further parameter, as `audience`",
+    Some("^[A-Za-z0-9_.~-]{1,128}$"),
+    text::token_parameter,
+);
+
+pub(crate) static PARAMETER_VALUE: Form = Form::new("value", "one line of printable text", None, |text| {
+    text::prose(text, 1_024, false)
+});
+
+pub(crate) static COOKIE_NAME: Form = Form::new(
+    "cookie",
+    "the name of a cookie, as `session`",
+    Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$"),
+    text::cookie_name,
+);
+
 pub(crate) static USERNAME: Form = Form::new(
     "user name",
     "a user name without a colon",
@@ -289,6 +348,9 @@ pub(crate) static TITLE: Form = Form::new("title", "one line of printable text",
 });
 pub(crate) static DESCRIPTION: Form = Form::new("description", "printable text", None, |text| {
     text::prose(text, 4_096, true)
+});
+pub(crate) static STATE: Form = Form::new("state", "one line of printable text", None, |text| {
+    text::prose(text, 64, false)
 });
 pub(crate) static REASON: Form = Form::new("reason", "one line of printable text", None, |text| {
     text::prose(text, 512, false)

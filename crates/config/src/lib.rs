@@ -46,6 +46,7 @@ mod amount;
 mod approval;
 mod caller;
 mod check;
+mod credential;
 mod fault;
 mod form;
 mod identity;
@@ -68,10 +69,13 @@ mod text;
 mod tool;
 mod upstream;
 mod view;
+mod work;
 mod world;
 
 pub use approval::{Approval, Approved, Audience};
 pub use caller::CallerSettings;
+pub use check::quoted;
+pub use credential::{ClientMethod, CredentialSetting, CredentialSettings, OAuthSettings, TokenEndpoint};
 pub use fault::{ConfigFault, FaultKind};
 pub use identity::{
     ClaimSettings, IdentitySettings, IssuerSettings, KeySetSetting, NetworkSettings, SignatureAlgorithm,
@@ -91,5 +95,6 @@ pub use template::template;
 pub use tool::{
     ConsentWaiver, ResourceBy, ResourceSettings, RetrySettings, RowsSettings, Scope, ToolSettings,
 };
-pub use upstream::{CredentialSetting, Redirects, UpstreamSettings};
+pub use upstream::{Redirects, UpstreamSettings};
+pub use work::LongRunningSettings;
 pub use world::{NotUnicode, PaperWorld, ReadFault, SystemWorld, World};

@@ -116,7 +116,8 @@ impl Reading<'_> {
             Written::Variable(variable) => (self.variable(view, name, variable)?, text.clone()),
             Written::File(path) => (self.secret_file(view, name, path)?, text.clone()),
         };
-        match tidy(&value).and_then(|()| (form.judge)(&value)) {
+        let tidied = if form.lines { Ok(()) } else { tidy(&value) };
+        match tidied.and_then(|()| (form.judge)(&value)) {
             Ok(()) => Some(Resolved {
                 text: value,
                 from: Some(from),

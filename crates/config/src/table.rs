@@ -1,6 +1,8 @@
 //! The table of keys: every key that a configuration can have. A table, with no logic but the rows of `[limits]`.
 
 mod approval;
+mod credential;
+mod work;
 
 use std::sync::LazyLock;
 
@@ -9,6 +11,8 @@ use model::{LIMITS, Unit};
 use crate::amount;
 use crate::form;
 use crate::key::{Choice, Key, Keys, Kind, Section, defaulted, optional, required};
+use credential::CREDENTIAL;
+use work::LONG_RUNNING;
 
 /// The name of the table of limits.
 pub(crate) const LIMITS_AT: &str = "limits";
@@ -401,7 +405,7 @@ static CLAIMS: Section = Section {
 
 static NETWORK: Section = Section {
     at: "upstream.<name>.network",
-    doc: "Addresses beyond the public internet that may be connected to. Without it, private, loopback and link-local addresses are refused, whatever a name resolves to. The same table stands under an issuer.",
+    doc: "Addresses beyond the public internet that may be connected to. Without it, private, loopback and link-local addresses are refused, whatever a name resolves to. The same table stands under an issuer and under `oauth2`.",
     keys: Keys::Here(&[required(
         "allow",
         Kind::List {
@@ -417,7 +421,7 @@ static NETWORK: Section = Section {
 
 static TLS: Section = Section {
     at: "upstream.<name>.tls",
-    doc: "Whom to trust in a TLS handshake. Certificates are always checked; there is no switch against it. The same table stands under an issuer.",
+    doc: "Whom to trust in a TLS handshake. Certificates are always checked; there is no switch against it. The same table stands under an issuer and under `oauth2`.",
     keys: Keys::Here(&[required(
         "ca",
         Kind::Text(&form::PATH),
@@ -567,7 +571,18 @@ static UPSTREAM: Section = Section {
             "credential",
             Kind::Table(&CREDENTIAL),
             "{ bearer = \"env:BILLING_TOKEN\" }",
-            "How Tollhouse identifies itself to the service. The caller's own credential is never sent on.",
+            "How Tollhouse identifies itself to the service, on every request. An operation for which the document asks for something else is no tool. The caller's own credential is never sent on.",
+        ),
+        optional(
+            "credentials",
+            Kind::Named {
+                name: &form::SCHEME_NAME,
+                of: &Kind::Table(&CREDENTIAL),
+                min: 1,
+                max: 64,
+            },
+            "{ service = { bearer = \"env:BILLING_TOKEN\" } }",
+            "The same, by the security schemes of the document: each request gets those that its operation asks for and no other. An operation whose requirement none of them meets is no tool.",
         ),
         optional(
             "tool",
@@ -581,84 +596,9 @@ static UPSTREAM: Section = Section {
             "The operations that are tools.",
         ),
     ]),
-    choices: &[],
-};
-
-static CREDENTIAL: Section = Section {
-    at: "upstream.<name>.credential",
-    doc: "One credential. Secrets are `env:NAME` or `file:PATH`.",
-    keys: Keys::Here(&[
-        optional(
-            "bearer",
-            Kind::Text(&form::BEARER),
-            "\"env:BILLING_TOKEN\"",
-            "A bearer token.",
-        ),
-        optional(
-            "basic",
-            Kind::Table(&BASIC),
-            "{ username = \"tollhouse\", password = \"env:BILLING_PASSWORD\" }",
-            "A user name and a password.",
-        ),
-        optional(
-            "api_key",
-            Kind::Table(&API_KEY),
-            "{ header = \"X-API-Key\", value = \"env:BILLING_KEY\" }",
-            "A key in a header or in the query.",
-        ),
-    ]),
     choices: &[Choice {
-        keys: &["bearer", "basic", "api_key"],
-        required: true,
-    }],
-};
-
-static BASIC: Section = Section {
-    at: "upstream.<name>.credential.basic",
-    doc: "A user name and a password (RFC 7617).",
-    keys: Keys::Here(&[
-        required(
-            "username",
-            Kind::Text(&form::USERNAME),
-            "\"tollhouse\"",
-            "The user name.",
-        ),
-        required(
-            "password",
-            Kind::Text(&form::PASSWORD),
-            "\"file:/run/secrets/billing\"",
-            "The password.",
-        ),
-    ]),
-    choices: &[],
-};
-
-static API_KEY: Section = Section {
-    at: "upstream.<name>.credential.api_key",
-    doc: "A key in a header or in the query.",
-    keys: Keys::Here(&[
-        optional(
-            "header",
-            Kind::Text(&form::KEY_HEADER),
-            "\"X-API-Key\"",
-            "The header that carries the key.",
-        ),
-        optional(
-            "query",
-            Kind::Text(&form::QUERY_NAME),
-            "\"key\"",
-            "The query parameter that carries the key. Queries end up in logs; prefer a header.",
-        ),
-        required(
-            "value",
-            Kind::Text(&form::API_KEY),
-            "\"env:BILLING_KEY\"",
-            "The key.",
-        ),
-    ]),
-    choices: &[Choice {
-        keys: &["header", "query"],
-        required: true,
+        keys: &["credential", "credentials"],
+        required: false,
     }],
 };
 
@@ -754,6 +694,12 @@ static TOOL: Section = Section {
             "When a reading call is tried again. Calls that change state never are.",
         ),
         optional(
+            "long_running",
+            Kind::Table(&LONG_RUNNING),
+            "{ status = \"getReport\", id = \"$.job_id\", state = \"$.status\", done = [\"done\"] }",
+            "For operations that start work and answer at once: the call lasts until the work has ended, and its result is what the status operation says then.",
+        ),
+        optional(
             "consent",
             Kind::Table(&CONSENT),
             "{ waived_by = \"Grace Hopper\", because = \"a sandbox with synthetic data\", until = \"2027-01-31\" }",
@@ -766,7 +712,10 @@ static TOOL: Section = Section {
             "Who answers for it that this tool is offered although operations like it are left out by default. What needs one and has none is held.",
         ),
     ]),
-    choices: &[],
+    choices: &[Choice {
+        keys: &["retry", "long_running"],
+        required: false,
+    }],
 };
 
 static RESOURCE: Section = Section {

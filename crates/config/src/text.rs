@@ -155,6 +155,41 @@ pub(crate) fn query_name(text: &str) -> Result<(), Wrong> {
     })
 }
 
+/// A parameter of a token request that is not one of those that Tollhouse sets (RFC 6749 section 4.4.2).
+pub(crate) fn token_parameter(text: &str) -> Result<(), Wrong> {
+    query_name(text)?;
+    let set = [
+        "grant_type",
+        "scope",
+        "client_id",
+        "client_secret",
+        "client_assertion",
+        "client_assertion_type",
+    ];
+    if set.contains(&text) {
+        return Err(wrong("is set by Tollhouse"));
+    }
+    Ok(())
+}
+
+/// RFC 6265 section 4.1.1: a token.
+pub(crate) fn cookie_name(text: &str) -> Result<(), Wrong> {
+    bounded(text, 128)?;
+    only(text, |c| {
+        c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)
+    })
+}
+
+/// A private key, as far as its first line goes; the room that uses it reads it.
+pub(crate) fn private_key(text: &str) -> Result<(), Wrong> {
+    bounded(text, 65_536)?;
+    if text.starts_with("-----BEGIN ") && text.contains("PRIVATE KEY-----") {
+        Ok(())
+    } else {
+        Err(wrong("is no private key in PEM"))
+    }
+}
+
 /// RFC 7617 section 2: the first colon ends the user name.
 pub(crate) fn username(text: &str) -> Result<(), Wrong> {
     printable_line(text)?;
@@ -400,6 +435,21 @@ mod tests {
             &["", "a\u{200B}"],
         );
         check(&OPERATION, &["getInvoice", "GET /invoices/{id}"], &["", "a\nb"]);
+        check(
+            &COOKIE_NAME,
+            &["session", "__Host-id"],
+            &["", "a b", "a=b", "a;b", "ü"],
+        );
+        check(
+            &TOKEN_PARAMETER,
+            &["audience", "resource"],
+            &["", "a b", "scope", "client_id", "client_secret", "grant_type"],
+        );
+        check(
+            &PRIVATE_KEY,
+            &["-----BEGIN PRIVATE KEY-----\nMC4=\n-----END PRIVATE KEY-----"],
+            &["", "MC4=", "-----BEGIN CERTIFICATE-----\nMC4="],
+        );
         check(&QUERY_NAME, &["key", "api_key"], &["", "a b", "a&b", "a=b", "ü"]);
     }
 }

@@ -14,6 +14,7 @@ use crate::reading::Reading;
 use crate::text::{self, of_name};
 use crate::upstream::timeout;
 use crate::view::View;
+use crate::work::{self, LongRunningSettings};
 
 /// `[upstream.<name>.tool.<name>]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +47,8 @@ pub struct ToolSettings {
     pub timeout: Option<Duration>,
     /// When a call is tried again. Only for classes that change nothing.
     pub retry: Option<RetrySettings>,
+    /// How work is looked after that takes longer than one request.
+    pub long_running: Option<LongRunningSettings>,
     /// The waiver of approval. Only for classes that change state. It may have expired: compare the date.
     pub consent: Option<ConsentWaiver>,
     /// What is approved of it, each thing at most once. They may have expired: compare the date.
@@ -144,6 +147,7 @@ pub(crate) fn read(
         .map(|consent_view| consent(reading, &consent_view));
     let approvals = approval::read(reading, view);
     let timeout = timeout(reading, view);
+    let long_running = work::read(reading, view);
     let returns = view.has("returns").then(|| {
         let paths = view.named_texts("returns").into_iter();
         paths
@@ -167,6 +171,7 @@ pub(crate) fn read(
         returns,
         timeout,
         retry: retry.map_or(Some(None), |retry| retry.map(Some))?,
+        long_running: long_running?,
         consent: consent.map_or(Some(None), |consent| consent.map(Some))?,
         approvals: approvals?,
     })

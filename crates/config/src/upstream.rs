@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{SecretText, UpstreamName};
+use model::UpstreamName;
 use url::Url;
 
 use crate::address;
 use crate::amount::millis_text;
+use crate::credential::{self, CredentialSettings};
 use crate::fault::FaultKind;
 use crate::identity::{NetworkSettings, TlsSettings, network, reachable, tls};
 use crate::reading::{DocumentFile, Reading};
@@ -34,7 +35,7 @@ pub struct UpstreamSettings {
     /// Headers on every request, in the order of the file. None of them is reserved or the name of a credential.
     pub headers: Vec<(String, String)>,
     /// How Tollhouse identifies itself.
-    pub credential: Option<CredentialSetting>,
+    pub credentials: CredentialSettings,
     /// The operations that are tools, in the order of the file.
     pub tools: Vec<ToolSettings>,
 }
@@ -46,34 +47,6 @@ pub enum Redirects {
     None,
     /// Followed for reading calls, to the same scheme, host and port only.
     SameOrigin,
-}
-
-/// A credential of Tollhouse towards one upstream. `Debug` shows no secret.
-#[derive(Debug, Clone)]
-pub enum CredentialSetting {
-    /// `Authorization: Bearer …`. Visible ASCII.
-    Bearer(SecretText),
-    /// `Authorization: Basic …` (RFC 7617).
-    Basic {
-        /// The user name, without a colon.
-        username: String,
-        /// The password.
-        password: SecretText,
-    },
-    /// A key in a header.
-    KeyHeader {
-        /// The header.
-        header: String,
-        /// The key. Visible ASCII.
-        value: SecretText,
-    },
-    /// A key in the query.
-    KeyQuery {
-        /// The parameter.
-        parameter: String,
-        /// The key. Visible ASCII; not encoded yet.
-        value: SecretText,
-    },
 }
 
 /// All upstreams. Those that cannot be read are left out; their faults are known.
@@ -131,13 +104,13 @@ fn one(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Option<Upstrea
     });
     let destination = reading.resolve(view, "destination").map(|resolved| resolved.text);
     let (network, tls) = (network(view), tls(reading, view));
-    let credential = view.table("credential").map(|view| credential(reading, &view));
+    let credentials = credential::read(reading, view);
     if let Some(url) = destination
         .as_deref()
         .and_then(|destination| Url::parse(destination).ok())
     {
         reachable(reading, view, "destination", &url, &network);
-        if view.has("credential") {
+        if view.has("credential") || view.has("credentials") {
             clear_line(reading, view, &url);
         }
     }
@@ -167,7 +140,7 @@ fn one(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Option<Upstrea
         redirects: view.parsed("redirects", redirects)?,
         timeout,
         headers,
-        credential: credential.map_or(Some(None), |credential| credential.map(Some))?,
+        credentials: credentials?,
         tools: tools.into_iter().collect::<Option<_>>()?,
     })
 }
@@ -195,31 +168,6 @@ pub(crate) fn timeout(reading: &mut Reading<'_>, view: &View<'_>) -> Option<Dura
         reading.faults.push(fault.hint("shorten it, or raise the limit"));
     }
     Some(timeout)
-}
-
-fn credential(reading: &mut Reading<'_>, view: &View<'_>) -> Option<CredentialSetting> {
-    if view.has("bearer") {
-        return Some(CredentialSetting::Bearer(
-            reading.resolve(view, "bearer")?.into_secret(),
-        ));
-    }
-    if let Some(basic) = view.table("basic") {
-        let (username, password) = (
-            reading.resolve(&basic, "username"),
-            reading.resolve(&basic, "password"),
-        );
-        return Some(CredentialSetting::Basic {
-            username: username?.text,
-            password: password?.into_secret(),
-        });
-    }
-    let key = view.table("api_key")?;
-    let value = reading.resolve(&key, "value")?.into_secret();
-    match (key.text("header"), key.text("query")) {
-        (Some(header), _) => Some(CredentialSetting::KeyHeader { header, value }),
-        (None, Some(parameter)) => Some(CredentialSetting::KeyQuery { parameter, value }),
-        (None, None) => None,
-    }
 }
 
 /// A credential over a line that anybody on the way can read is worth a word, though inside one machine or one

@@ -57,6 +57,27 @@ impl Raw {
         server
     }
 
+    /// A server that takes one connection; whoever comes after it finds nobody.
+    pub async fn start_once(script: impl Fn(usize) -> Act + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+            .await
+            .unwrap();
+        let server = Self {
+            address: listener.local_addr().unwrap(),
+            connections: Arc::default(),
+            heads: Arc::default(),
+            news: Arc::default(),
+        };
+        let seen = server.clone();
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            drop(listener);
+            seen.connections.fetch_add(1, Ordering::SeqCst);
+            seen.serve(stream, &script).await;
+        });
+        server
+    }
+
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

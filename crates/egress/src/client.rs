@@ -24,7 +24,7 @@ use crate::network::Network;
 use crate::outgoing::{Departure, Outgoing};
 use crate::redirect::{self, RedirectFault};
 use crate::resolve::{Resolve, SystemResolver};
-use crate::tls::Tls;
+use crate::tls::{ClientCertificate, Tls};
 
 /// How long an unused connection is kept. Shorter than what common servers keep it (60 s and more), so that it is
 /// mostly us who close and no request meets a connection that is just going away.
@@ -46,6 +46,8 @@ pub struct ClientOptions {
     pub network: Network,
     /// Roots beside those of the platform, as PEM.
     pub ca_pem: Option<Vec<u8>>,
+    /// The certificate that is shown to servers over TLS that ask for one.
+    pub certificate: Option<ClientCertificate>,
     /// How long name, connection and TLS handshake may take together.
     pub connect_timeout: Duration,
     /// Idle connections kept per scheme, host and port.
@@ -74,6 +76,7 @@ impl ClientOptions {
         Self {
             network,
             ca_pem: None,
+            certificate: None,
             connect_timeout: limits.upstream_connect_timeout,
             idle_max: limits.upstream_connections_max,
             headers_bytes_max: limits.upstream_headers_bytes_max,
@@ -86,7 +89,7 @@ impl Client {
     /// A client that resolves names as the operating system does.
     ///
     /// # Errors
-    /// [`EgressFault::Setup`] where the extra roots cannot be read.
+    /// [`EgressFault::Setup`] where the extra roots, or the certificate of this client, cannot be used.
     pub fn new(options: ClientOptions) -> Result<Self, EgressFault> {
         Self::with_resolver(options, Arc::new(SystemResolver))
     }
@@ -96,7 +99,11 @@ impl Client {
     /// # Errors
     /// As [`Client::new`].
     pub fn with_resolver(options: ClientOptions, resolver: Arc<dyn Resolve>) -> Result<Self, EgressFault> {
-        let tls = Tls::new(options.ca_pem.as_deref(), options.http2)?;
+        let tls = Tls::new(
+            options.ca_pem.as_deref(),
+            options.certificate.as_ref(),
+            options.http2,
+        )?;
         let connector = Connector::new(options.network, resolver, tls, options.connect_timeout);
         let tls_fault = connector.tls_fault().map(str::to_owned);
         // hyper refuses to work with less than 8 KiB, by a panic.

@@ -39,3 +39,4 @@ pub use host::HostFault;
 pub use network::{AddressFault, AddressKind, Network};
 pub use redirect::RedirectFault;
 pub use resolve::{BoxFuture, Resolve, SystemResolver};
+pub use tls::ClientCertificate;

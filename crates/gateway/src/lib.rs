@@ -40,3 +40,5 @@ pub use pipeline::{Asked, Flow};
 pub use release::Released;
 pub use session::{Running, RunningRequest, Session, SessionId, Sessions, SessionsFull};
 pub use stream::{Cursor, Next, NotResumed, Stream, StreamId};
+// Made by whoever reports it, filled by whoever waits for the work.
+pub use upstream::Progress;

@@ -4,8 +4,9 @@
 //! written down as the outcome of its intent. Steps 1 to 4 and 14 are the server's and the wire's.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use audit::{Outcome, OutcomeState, Record, Ticket};
+use audit::{Outcome, OutcomeState, Record, Recorded, Ticket};
 use catalog::{Admitted, NotAdmitted};
 use identity::Principal;
 use jiff::Timestamp;
@@ -16,7 +17,7 @@ use policy::{Denied, Permitted, Question};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use upstream::{Answer, SendFault, Service, Trip};
+use upstream::{Answer, Ending, Lost, Outgoing, Progress, SendFault, Service, Trip};
 
 use crate::house::Gateway;
 use crate::release::{Checks, Released};
@@ -32,6 +33,8 @@ pub struct Flow {
     pub traceparent: Option<String>,
     /// Comes to pass when the caller no longer wants it.
     pub cancel: CancellationToken,
+    /// How far its work is, where it takes longer than one request.
+    pub progress: Arc<Progress>,
 }
 
 /// What a call asks for.
@@ -100,7 +103,7 @@ impl Gateway {
         let admitted = step!(self, walk, known, self.admit(&walk));
         let tool = admitted.shared();
         known.admitted = Some(admitted);
-        let deadline = flow.received + tool.bounds().timeout.unwrap_or(self.limits.call_timeout);
+        let deadline = flow.received + self.time_of(&tool);
         let service = step!(self, walk, known, self.service(&tool));
 
         // 6. The arguments against the pinned schema, and whether they can be sent safely.
@@ -164,14 +167,17 @@ impl Gateway {
         let sent = tokio::select! {
             biased;
             () = flow.cancel.cancelled() => Err(Given::Up),
-            sent = service.send(recorded, outgoing, &trip) => sent.map_err(Given::Fault),
+            sent = self.send(service, recorded, outgoing, &tool, flow, &trip) => sent.map_err(Given::Fault),
         };
 
         // 12. Check what came back.
         let ended = match sent {
-            Err(Given::Up) => Ended::given_up(&trip),
+            Err(Given::Up) => {
+                service.call_off(&trip).await;
+                Ended::given_up(&trip)
+            }
             Err(Given::Fault(fault)) => Ended::failed(&fault),
-            Ok(answer) => {
+            Ok(sent) => {
                 let checks = Checks {
                     tool: &tool,
                     target: known.target.as_ref(),
@@ -180,12 +186,50 @@ impl Gateway {
                     service,
                     limits: &self.limits,
                 };
-                Ended::answered(&answer, checks.release(&answer))
+                match sent {
+                    Ending::NotStarted(answer) | Ending::Done(answer) => {
+                        Ended::answered(&answer, checks.release(&answer))
+                    }
+                    Ending::Failed(state, answer) => {
+                        Ended::failed_work(answer.status, checks.failed_work(&state, &answer))
+                    }
+                    Ending::Unknown { answer, why } => {
+                        service.call_off(&trip).await;
+                        Ended::lost(answer.as_ref(), &why)
+                    }
+                }
             }
         };
 
         // 13. Write the outcome: not written, not told.
         self.finish(&walk, ticket, ended, &trip).await
+    }
+
+    /// Sends the request of a call; where its work takes longer, waits for the end of that.
+    async fn send(
+        &self,
+        service: &Service,
+        call: Recorded<Permitted<Call>>,
+        outgoing: Outgoing,
+        tool: &catalog::Tool,
+        flow: &Flow,
+        trip: &Trip,
+    ) -> Result<Ending, SendFault> {
+        match tool.long_running() {
+            None => service.send(call, outgoing, trip).await.map(Ending::Done),
+            // On the heap: most calls are not of this kind and should not carry its size.
+            Some(work) => {
+                Box::pin(service.carry(call, outgoing, work, trip, &flow.progress, &self.limits)).await
+            }
+        }
+    }
+
+    /// How long a call may take.
+    fn time_of(&self, tool: &catalog::Tool) -> Duration {
+        match tool.long_running() {
+            Some(work) => work.settings().deadline,
+            None => tool.bounds().timeout.unwrap_or(self.limits.call_timeout),
+        }
     }
 
     fn admit(&self, walk: &Walk<'_>) -> Result<Admitted, Refusal> {
@@ -271,9 +315,11 @@ impl Gateway {
             | RefusalCode::Draining
             | RefusalCode::LedgerUnavailable
             | RefusalCode::DestinationRefused
+            | RefusalCode::CredentialUnavailable
             | RefusalCode::UpstreamUnreachable
             | RefusalCode::UpstreamBroken
             | RefusalCode::UpstreamTimeout
+            | RefusalCode::WorkUnknown
             | RefusalCode::Cancelled
             | RefusalCode::ResultInvalid
             | RefusalCode::ResultWithheld
@@ -421,6 +467,28 @@ impl Ended {
             state,
             status: None,
             result: Err(fault.refusal()),
+        }
+    }
+
+    /// Work that the service says has failed.
+    fn failed_work(status: u16, result: Result<Released, Refusal>) -> Self {
+        Self {
+            state: OutcomeState::Failed,
+            status: Some(status),
+            result,
+        }
+    }
+
+    /// Work that was started, and nobody knows what became of it.
+    fn lost(answer: Option<&Answer>, why: &Lost) -> Self {
+        let code = match why {
+            Lost::Late(_) => RefusalCode::UpstreamTimeout,
+            Lost::Nameless | Lost::Name(_) | Lost::Refused(_) | Lost::Unsaid => RefusalCode::WorkUnknown,
+        };
+        Self {
+            state: OutcomeState::Unknown,
+            status: answer.map(|answer| answer.status),
+            result: Err(Refusal::new(code, why.to_string())),
         }
     }
 

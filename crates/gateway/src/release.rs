@@ -67,6 +67,16 @@ impl Checks<'_> {
         Ok(Released { reply })
     }
 
+    /// Work that failed, as a failure that a model can act on: its state, and what a problem document says.
+    pub(crate) fn failed_work(&self, state: &str, answer: &Answer) -> Result<Released, Refusal> {
+        let mut text = format!("the service says that the work has failed (`{state}`)");
+        self.add_problem(&mut text, answer)?;
+        let reply = Reply::failure(text);
+        self.hides_credentials(&reply)?;
+        self.fits(&reply)?;
+        Ok(Released { reply })
+    }
+
     fn success(&self, answer: &Answer) -> Result<Reply, Refusal> {
         if answer.body.is_empty() {
             if self.rows.is_some() || self.tool.projection().is_some() || self.has_output_schema() {
@@ -132,6 +142,12 @@ impl Checks<'_> {
             )));
         }
         let mut text = format!("the service answered {}", status_text(answer.status));
+        self.add_problem(&mut text, answer)?;
+        Ok(Reply::failure(text))
+    }
+
+    /// Adds what a problem document says.
+    fn add_problem(&self, text: &mut String, answer: &Answer) -> Result<(), Refusal> {
         if answer.is_json()
             && let Ok(problem) = parse_foreign(&answer.body, self.json_limits())
             && let Some(said) = problem_text(&problem)
@@ -143,7 +159,7 @@ impl Checks<'_> {
             text.push_str(": ");
             text.push_str(&cut(said));
         }
-        Ok(Reply::failure(text))
+        Ok(())
     }
 
     /// A service that repeats what it was sent must not tell an agent our credential.

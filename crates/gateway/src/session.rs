@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -73,14 +74,22 @@ pub struct Session {
 
 /// The requests that run in a conversation, by their ids, so that one can be cancelled (CAN-01).
 #[derive(Debug, Default, Clone)]
-pub struct Running(Arc<Mutex<HashMap<Id, CancellationToken>>>);
+pub struct Running(Arc<Mutex<HashMap<Id, Arc<Ending>>>>);
+
+/// How a running request is ended before its time.
+#[derive(Debug, Default)]
+struct Ending {
+    cancel: CancellationToken,
+    /// Whether it was not its client who ended it.
+    is_cut_off: AtomicBool,
+}
 
 /// One running request; it is over when this is dropped.
 #[derive(Debug)]
 pub struct RunningRequest {
     id: Id,
     table: Running,
-    cancel: CancellationToken,
+    ending: Arc<Ending>,
 }
 
 impl Sessions {
@@ -292,27 +301,31 @@ impl Running {
         if table.contains_key(id) {
             return None;
         }
-        let cancel = CancellationToken::new();
-        table.insert(id.clone(), cancel.clone());
+        let ending = Arc::new(Ending::default());
+        table.insert(id.clone(), Arc::clone(&ending));
         drop(table);
         Some(RunningRequest {
             id: id.clone(),
             table: self.clone(),
-            cancel,
+            ending,
         })
     }
 
     /// Cancels a request. One that is over, or never was, is no matter (CAN-01).
     pub fn cancel(&self, id: &Id) {
-        if let Some(cancel) = self.lock().get(id) {
-            cancel.cancel();
+        if let Some(ending) = self.lock().get(id) {
+            ending.cancel.cancel();
         }
     }
 
-    /// Cancels everything that runs.
+    /// Cuts off everything that runs.
     pub fn cancel_all(&self) {
-        for cancel in self.lock().values() {
-            cancel.cancel();
+        for ending in self.lock().values() {
+            // What its client cancelled is not cut off any more: he waits for nothing.
+            if !ending.cancel.is_cancelled() {
+                ending.is_cut_off.store(true, Ordering::Release);
+                ending.cancel.cancel();
+            }
         }
     }
 
@@ -322,7 +335,7 @@ impl Running {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Arc<Ending>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -330,8 +343,14 @@ impl Running {
 impl RunningRequest {
     /// Comes to pass when the request is cancelled.
     #[must_use]
-    pub const fn cancel(&self) -> &CancellationToken {
-        &self.cancel
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.ending.cancel
+    }
+
+    /// Whether it was ended by [`Running::cancel_all`], so that its client still waits.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        self.ending.is_cut_off.load(Ordering::Acquire)
     }
 }
 

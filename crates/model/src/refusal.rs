@@ -83,12 +83,16 @@ refusals! {
     RequestUnsafe = "request-unsafe", Caller, "an argument cannot be sent safely";
     /// The destination is not an address that this upstream may use.
     DestinationRefused = "destination-refused", Gateway, "the service behind this tool could not be reached";
+    /// There is no token to call the upstream with: its token endpoint failed. Nothing was sent to the upstream.
+    CredentialUnavailable = "credential-unavailable", Upstream, "the gateway could not sign in to the service behind this tool; nothing was sent to it; try again later";
     /// No connection to the upstream: nothing was sent.
     UpstreamUnreachable = "upstream-unreachable", Upstream, "the service behind this tool could not be reached; nothing was sent";
     /// The connection broke after bytes had left.
     UpstreamBroken = "upstream-broken", Upstream, "the connection to the service behind this tool broke; whether it acted is unknown";
     /// The deadline passed.
     UpstreamTimeout = "upstream-timeout", Upstream, "the service behind this tool did not answer in time; whether it acted is unknown";
+    /// Work was started at the upstream, and its answers do not say what became of it.
+    WorkUnknown = "work-unknown", Upstream, "the work was started, and the service does not say what became of it; do not start it again blindly";
     /// The caller cancelled.
     Cancelled = "cancelled", Caller, "the call was cancelled";
     /// The answer was not what the document promises: too large, not JSON, another schema, a redirect.

@@ -16,7 +16,7 @@ use crate::overlay::{self, OverlayAction, OverlayFault};
 use crate::reference::Resolver;
 use crate::resolved::Closures;
 use crate::schema;
-use crate::security::{AccessRow, Security};
+use crate::security::{AccessRow, Means, Security};
 use crate::server::{Destination, Server};
 use crate::split::{self, NoSources, Sources};
 use crate::swagger;
@@ -428,6 +428,12 @@ impl Document {
     #[must_use]
     pub fn inference(&self, operation: &OperationRef) -> Inference {
         crate::inference::infer(self, operation)
+    }
+
+    /// Every security scheme that the document declares, by its name.
+    #[must_use]
+    pub fn security_schemes(&self) -> Vec<(String, Means)> {
+        crate::security::schemes(self.resolver())
     }
 
     /// The table of access: for each operation what is required, and what a reviewer should look at.

@@ -81,6 +81,36 @@ pub enum Means {
     Undeclared,
 }
 
+impl Means {
+    /// What it is, in few words.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::ApiKey { place, name } => format!("a key in the {} `{name}`", place.as_str()),
+            Self::Basic => "a user name and a password".to_owned(),
+            Self::Bearer => "a bearer token".to_owned(),
+            Self::Http(scheme) => format!("the HTTP scheme `{scheme}`"),
+            Self::OAuth2(_) => "an OAuth 2.0 token".to_owned(),
+            Self::OpenIdConnect(_) => "a token of OpenID Connect".to_owned(),
+            Self::MutualTls => "a client certificate".to_owned(),
+            Self::Unknown(kind) => format!("the unknown type `{kind}`"),
+            Self::Undeclared => "a scheme that the document does not declare".to_owned(),
+        }
+    }
+}
+
+impl KeyPlace {
+    /// Its name, as documents write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Query => "query",
+            Self::Cookie => "cookie",
+        }
+    }
+}
+
 /// Where an API key goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -145,6 +175,22 @@ impl Security {
             }
         }
         Choice::Missing(fewest.unwrap_or_default())
+    }
+}
+
+impl AccessFlag {
+    /// The flag as reports write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unsaid => "unsaid",
+            Self::Open => "open",
+            Self::OpenWrite => "open-write",
+            Self::SchemeUndeclared => "scheme-undeclared",
+            Self::ScopeUndeclared => "scope-undeclared",
+            Self::KeyInQuery => "key-in-query",
+            Self::Malformed => "malformed",
+        }
     }
 }
 
@@ -376,6 +422,18 @@ fn requirements(resolver: Resolver<'_>, alternative: &Value) -> Vec<Requirement>
             kind: scheme(resolver, name).and_then(|scheme| kind(&scheme)),
             means: means(scheme(resolver, name).as_ref()),
         })
+        .collect()
+}
+
+/// Every scheme that the document declares, by its name.
+pub(crate) fn schemes(resolver: Resolver<'_>) -> Vec<(String, Means)> {
+    let all = resolver.at(Pointer::root().child("components").child("securitySchemes"));
+    all.as_ref()
+        .and_then(Located::object)
+        .into_iter()
+        .flatten()
+        .take(SCHEMES_MAX)
+        .map(|(name, _)| (name.clone(), means(scheme(resolver, name).as_ref())))
         .collect()
 }
 

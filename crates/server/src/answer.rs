@@ -5,13 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Asked, Flow, Gateway, Session, StreamId};
+use gateway::{Asked, Flow, Gateway, Progress, Session, StreamId};
 use identity::Principal;
 use model::{Refusal, RefusalCode, Reply};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 use wire::answer::{self, Said};
 use wire::{Ask, Failure, Id, Request, Revision, Token, sse};
+
+/// What somebody is told who still waits for a call that was cancelled: it was the gate, at the end of `drain_timeout`. In
+/// the stateless era a client cancels by going away; on a pipe, what a client cancelled is known.
+pub(crate) const CUT_OFF: Failure =
+    Failure::Internal("the gateway closed before the call ended; whether it acted is unknown");
 
 /// A call of a tool, taken out of its request.
 pub(crate) struct CallAsk {
@@ -125,6 +130,7 @@ impl Reports<'_> {
 /// Waits for `work` and reports progress meanwhile: a count that rises with each report (PROG-02).
 pub(crate) async fn with_progress<T>(
     work: impl Future<Output = T>,
+    progress: &Progress,
     revision: Revision,
     token: &Token,
     interval: Duration,
@@ -141,7 +147,12 @@ pub(crate) async fn with_progress<T>(
             done = &mut work => return done,
             _ = ticks.tick() => {
                 count += 1;
-                let text = format!("still running after {} s", began.elapsed().as_secs());
+                let seconds = began.elapsed().as_secs();
+                // The count rises with each report, whatever the service says of its own.
+                let text = progress.percent().map_or_else(
+                    || format!("still running after {seconds} s"),
+                    |percent| format!("{percent} % done after {seconds} s"),
+                );
                 reports.report(answer::progress(revision, token, count, &text));
             }
         }
@@ -165,6 +176,7 @@ mod tests {
         let reports = Reports::Channel(&channel, false);
         with_progress(
             work,
+            &Progress::default(),
             Revision::NEWEST_STATELESS,
             &token,
             Duration::from_millis(100),
@@ -188,6 +200,7 @@ mod tests {
         let began = Instant::now();
         with_progress(
             tokio::time::sleep(Duration::from_secs(10)),
+            &Progress::default(),
             Revision::NEWEST_STATELESS,
             &token,
             Duration::from_millis(100),

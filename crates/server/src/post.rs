@@ -16,7 +16,7 @@ use wire::header::{Field, Fields as _};
 use wire::http::{Post, Sorted, sort};
 use wire::{Failure, Id, Inbound, Notice, Opening, Revision, answer, sse};
 
-use crate::answer::{CallAsk, Caller, Reports, Work, begin, call, with_progress};
+use crate::answer::{CUT_OFF, CallAsk, Caller, Reports, Work, begin, call, with_progress};
 use crate::http::{Face, HttpFields, find, lost};
 use crate::{events, refuse};
 
@@ -232,7 +232,15 @@ async fn call_alone(
         let answered = match &progress {
             None => work.await,
             Some(token) => {
-                with_progress(work, revision, token, interval, Reports::Channel(&sender, true)).await
+                with_progress(
+                    work,
+                    &flow.progress,
+                    revision,
+                    token,
+                    interval,
+                    Reports::Channel(&sender, true),
+                )
+                .await
             }
         };
         if let Some(body) = answered.or_else(|| answer::error(revision, Some(&id), &CUT_OFF)) {
@@ -241,11 +249,6 @@ async fn call_alone(
     });
     response
 }
-
-/// What somebody is told who still waits for a call that was cancelled: in the stateless era a client cancels by going
-/// away, so it was the gate, at the end of `drain_timeout`.
-const CUT_OFF: Failure =
-    Failure::Internal("the gateway closed before the call ended; whether it acted is unknown");
 
 /// A call in a session: it outlives its connection, and its events can be had again (HL-05 to HL-07).
 async fn call_in_session(
@@ -293,7 +296,15 @@ async fn call_in_session(
         let answered = match &progress {
             None => work.await,
             Some(token) => {
-                with_progress(work, revision, token, interval, Reports::Stream(&session, stream)).await
+                with_progress(
+                    work,
+                    &flow.progress,
+                    revision,
+                    token,
+                    interval,
+                    Reports::Stream(&session, stream),
+                )
+                .await
             }
         };
         // Its id is free when its answer can be read, and not a moment later.
@@ -404,6 +415,7 @@ impl Around {
             received: self.received,
             traceparent,
             cancel,
+            progress: Arc::default(),
         }
     }
 }

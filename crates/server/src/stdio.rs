@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use wire::stdio::{Line, sort};
 use wire::{Failure, Inbound, Notice, Revision, answer};
 
-use crate::answer::{CallAsk, Reports, Work, begin, call, with_progress};
+use crate::answer::{CUT_OFF, CallAsk, Reports, Work, begin, call, with_progress};
 
 /// How many messages wait for a slow reader before the work waits for him.
 const WAITING_MESSAGES: usize = 256;
@@ -284,14 +284,16 @@ impl Pipe {
             received: Instant::now(),
             traceparent,
             cancel: running.cancel().clone(),
+            progress: Arc::default(),
         };
         let work = call(&self.gateway, &self.principal, revision, &id, asked, &flow);
-        match &progress {
+        let answered = match &progress {
             None => work.await,
             Some(token) => {
                 let interval = self.gateway.limits().progress_interval;
                 with_progress(
                     work,
+                    &flow.progress,
                     revision,
                     token,
                     interval,
@@ -299,6 +301,11 @@ impl Pipe {
                 )
                 .await
             }
+        };
+        match answered {
+            // Its client did not cancel it and would wait for ever.
+            None if running.is_cut_off() => answer::error(revision, Some(&id), &CUT_OFF),
+            answered => answered,
         }
     }
 

@@ -133,6 +133,9 @@ pub(crate) struct Tools {
     /// The operations of the documents that are no tools, and what keeps one from becoming a tool.
     #[arg(long, conflicts_with = "caller")]
     pub(crate) held: bool,
+    /// For every operation: what the document asks for, which credential is attached, who is let through.
+    #[arg(long, conflicts_with_all = ["caller", "held"])]
+    pub(crate) access: bool,
     #[command(flatten)]
     pub(crate) format: Format,
 }

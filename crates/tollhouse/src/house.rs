@@ -91,8 +91,12 @@ fn put_together(settings: Settings, mut warnings: Vec<Problem>) -> Result<Review
                 continue;
             }
         };
+        for fault in catalog::scheme_faults(&document, &upstream.credentials) {
+            let place = format!("{key}.credentials.{}", config::quoted(fault.scheme()));
+            problems.push(Problem::at(&settings, &place, "document", fault.to_string()));
+        }
         for bounds in &upstream.tools {
-            match Tool::review(&upstream.name, bounds, &document) {
+            match Tool::review(&upstream.name, bounds, &document, &upstream.credentials) {
                 Ok(tool) => {
                     warnings.extend(on_hold(&settings, &tool));
                     tools.push(tool);

@@ -3,12 +3,26 @@
 use egress::{EgressFault, Phase};
 use model::{Refusal, RefusalCode};
 
+use crate::token::TokenFault;
+
 /// Why a call got no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendFault {
     /// The far side, or the way to it.
     #[error("{0}")]
     Egress(#[from] EgressFault),
+    /// Requests of this call left before, and the next one could not: a redirect that leads nowhere, a repetition, a look
+    /// after running work.
+    #[error("{requests} of the requests of this call may have left before: {fault}")]
+    Later {
+        /// How many may have left.
+        requests: u32,
+        /// Why the next one did not.
+        fault: Box<SendFault>,
+    },
+    /// There is no token to send the request with. Nothing was sent to the service.
+    #[error("{0}")]
+    Token(#[from] TokenFault),
     /// The request does not belong to the call, or cannot be put together. A fault of the calling room.
     #[error("the request could not be put together: {0}")]
     Request(String),
@@ -20,7 +34,8 @@ impl SendFault {
     pub const fn sent(&self) -> bool {
         match self {
             Self::Egress(fault) => fault.sent(),
-            Self::Request(_) => false,
+            Self::Later { .. } => true,
+            Self::Request(_) | Self::Token(_) => false,
         }
     }
 
@@ -29,6 +44,14 @@ impl SendFault {
     pub fn refusal(&self) -> Refusal {
         let code = match self {
             Self::Request(_) => RefusalCode::DestinationRefused,
+            Self::Token(_) => RefusalCode::CredentialUnavailable,
+            Self::Later { fault, .. } => match fault.refusal().code() {
+                // That nothing was sent is true of the last request only.
+                RefusalCode::UpstreamUnreachable
+                | RefusalCode::DestinationRefused
+                | RefusalCode::CredentialUnavailable => RefusalCode::UpstreamBroken,
+                code => code,
+            },
             Self::Egress(fault) => match fault {
                 EgressFault::Refused { .. } | EgressFault::Request(_) | EgressFault::Setup(_) => {
                     RefusalCode::DestinationRefused

@@ -23,10 +23,14 @@ mod fault;
 mod outgoing;
 mod preview;
 mod service;
+mod token;
+mod work;
 
 pub use answer::Answer;
-pub use credential::{Credential, CredentialFault};
+pub use credential::CredentialFault;
 pub use fault::SendFault;
 pub use outgoing::{Outgoing, Trip};
 pub use preview::Preview;
 pub use service::{Service, ServiceFault};
+pub use token::TokenFault;
+pub use work::{Ending, Lost, Progress};

@@ -1,11 +1,15 @@
 //! A request that was built for one call, and the trip that it makes.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use catalog::Access;
 use model::CallId;
 use openapi::Prepared;
 use tokio::time::Instant;
+
+use crate::work::Started;
 
 /// A request, built for exactly one call, without destination and credential.
 ///
@@ -14,7 +18,12 @@ use tokio::time::Instant;
 pub struct Outgoing {
     pub(crate) call: CallId,
     pub(crate) prepared: Prepared,
+    pub(crate) access: Access,
+    /// Whether it may be sent again without asking what it does.
+    pub(crate) repeatable: bool,
     pub(crate) retry: Option<Retry>,
+    /// How long each request of long-running work may take, where its tool says so.
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// When a request is sent again. Only requests that change nothing have one.
@@ -39,6 +48,7 @@ pub struct Trip {
     /// The W3C `traceparent` to pass on.
     pub traceparent: Option<String>,
     requests: AtomicU32,
+    work: OnceLock<Started>,
 }
 
 impl Trip {
@@ -49,6 +59,7 @@ impl Trip {
             deadline,
             traceparent,
             requests: AtomicU32::new(0),
+            work: OnceLock::new(),
         }
     }
 
@@ -57,6 +68,16 @@ impl Trip {
     #[must_use]
     pub fn requests(&self) -> u32 {
         self.requests.load(Ordering::Acquire)
+    }
+
+    /// Notes that work was started; a trip starts one.
+    pub(crate) fn started(&self, work: Started) -> &Started {
+        self.work.get_or_init(|| work)
+    }
+
+    /// The work that was started.
+    pub(crate) fn work(&self) -> Option<&Started> {
+        self.work.get()
     }
 
     pub(crate) fn leaving(&self) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use audit::Recorded;
 use bytes::Bytes;
-use catalog::Tool;
+use catalog::{Access, Tool};
 use config::{Redirects, UpstreamSettings};
 use egress::{Client, ClientOptions, Destination, DestinationFault, EgressFault, Network};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
@@ -15,7 +15,7 @@ use policy::Permitted;
 use tokio::time::Instant;
 
 use crate::answer::Answer;
-use crate::credential::{Credential, CredentialFault};
+use crate::credential::{CredentialFault, Credentials, Tokens};
 use crate::fault::SendFault;
 use crate::outgoing::{Outgoing, Retry, Trip};
 use crate::preview::Preview;
@@ -29,7 +29,7 @@ pub struct Service {
     name: UpstreamName,
     client: Client,
     destination: Destination,
-    credential: Credential,
+    credentials: Credentials,
     headers: HeaderMap,
     redirects: Redirects,
     body_bytes_max: usize,
@@ -97,11 +97,6 @@ impl Service {
                 key: key("destination"),
                 fault,
             })?;
-        let credential =
-            Credential::new(settings.credential.as_ref()).map_err(|fault| ServiceFault::Credential {
-                key: key("credential"),
-                fault,
-            })?;
         let mut headers = HeaderMap::new();
         for (name, value) in &settings.headers {
             let pair = HeaderName::from_bytes(name.as_bytes())
@@ -118,15 +113,25 @@ impl Service {
         let network = Network::allowing(settings.network.allow.clone());
         let mut options = ClientOptions::new(network, limits);
         options.ca_pem = settings.tls.ca.as_ref().map(|file| file.bytes.clone());
-        let client = Client::new(options).map_err(|fault| ServiceFault::Client {
+        let client = Client::new(options.clone()).map_err(|fault| ServiceFault::Client {
             key: key("tls.ca"),
             fault,
         })?;
+        let credentials =
+            Credentials::new(&settings.credentials, &options, limits).map_err(|(scheme, fault)| {
+                ServiceFault::Credential {
+                    key: match scheme {
+                        None => key("credential"),
+                        Some(scheme) => key(&format!("credentials.{}", config::quoted(&scheme))),
+                    },
+                    fault,
+                }
+            })?;
         Ok(Self {
             name: settings.name.clone(),
             client,
             destination,
-            credential,
+            credentials,
             headers,
             redirects: settings.redirects,
             body_bytes_max: limits.upstream_body_bytes_max,
@@ -142,13 +147,13 @@ impl Service {
     /// How many requests of this service may have left since it was set up.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.client.requests()
+        self.client.requests() + self.credentials.requests()
     }
 
-    /// Whether bytes repeat the credential of this service.
+    /// Whether bytes repeat a credential of this service.
     #[must_use]
     pub fn reveals(&self, bytes: &[u8]) -> bool {
-        self.credential.is_in(bytes)
+        self.credentials.are_in(bytes)
     }
 
     /// Builds the request of a call, without credential.
@@ -166,7 +171,10 @@ impl Service {
         Ok(Outgoing {
             call: call.id,
             prepared,
+            access: tool.access().clone(),
+            repeatable,
             retry,
+            timeout: tool.bounds().timeout,
         })
     }
 
@@ -189,7 +197,7 @@ impl Service {
                 prepared.path_and_query
             ),
             headers: prepared.headers.iter().cloned().chain(fixed).collect(),
-            credential: self.credential.place(),
+            credential: self.credentials.places(&outgoing.access),
             body: prepared
                 .body
                 .as_ref()
@@ -210,6 +218,16 @@ impl Service {
         outgoing: Outgoing,
         trip: &Trip,
     ) -> Result<Answer, SendFault> {
+        let (call, outgoing) = self.own(call, outgoing)?;
+        self.attempts(&call, &outgoing, trip, trip.deadline).await
+    }
+
+    /// A call and the request that was built for it.
+    pub(crate) fn own(
+        &self,
+        call: Recorded<Permitted<Call>>,
+        outgoing: Outgoing,
+    ) -> Result<(Call, Outgoing), SendFault> {
         let (call, _verdict) = call.into_inner().into_parts();
         if outgoing.call != call.id || call.upstream != self.name {
             return Err(SendFault::Request(format!(
@@ -217,10 +235,54 @@ impl Service {
                 call.id
             )));
         }
+        Ok((call, outgoing))
+    }
+
+    /// Sends a request as often as it may be sent, until `deadline`.
+    pub(crate) async fn attempts(
+        &self,
+        call: &Call,
+        outgoing: &Outgoing,
+        trip: &Trip,
+        deadline: Instant,
+    ) -> Result<Answer, SendFault> {
+        let outcome = self.repeat(call, outgoing, trip, deadline).await;
+        outcome.map_err(|fault| match trip.requests() {
+            requests if requests > 0 && !fault.sent() => SendFault::Later {
+                requests,
+                fault: Box::new(fault),
+            },
+            _ => fault,
+        })
+    }
+
+    async fn repeat(
+        &self,
+        call: &Call,
+        outgoing: &Outgoing,
+        trip: &Trip,
+        deadline: Instant,
+    ) -> Result<Answer, SendFault> {
         let mut attempt = 1;
+        let mut refused: Option<Answer> = None;
         loop {
-            let request = self.request(&call, &outgoing, trip)?;
-            let outcome = self.attempt(request, trip).await;
+            let tokens = match self.credentials.tokens(&outgoing.access, deadline).await {
+                Ok(tokens) => tokens,
+                // Without a fresh token, the answer to the old one is all there is.
+                Err(fault) => return refused.ok_or(SendFault::Token(fault)),
+            };
+            let request = self.request(call, outgoing, &tokens, trip)?;
+            let outcome = self.attempt(request, &outgoing.access, trip, deadline).await;
+            if let Ok((answer, _)) = &outcome
+                && answer.status == 401
+                && tokens.reject()
+                && outgoing.repeatable
+                && refused.is_none()
+            {
+                // A token can end before its time. A second refusal is about something else.
+                refused = Some(answer.clone());
+                continue;
+            }
             let Some(retry) = outgoing.retry.as_ref().filter(|retry| attempt < retry.attempts) else {
                 return outcome.map(|(answer, _)| answer);
             };
@@ -231,7 +293,7 @@ impl Service {
                 Err(SendFault::Egress(fault)) if !fault.sent() && is_passing(fault) => Retry::pause(attempt),
                 Ok(_) | Err(_) => return outcome.map(|(answer, _)| answer),
             };
-            if Instant::now() + pause >= trip.deadline {
+            if Instant::now() + pause >= deadline {
                 return outcome.map(|(answer, _)| answer);
             }
             tracing::debug!(call = %call.id, attempt, "the upstream is asked again");
@@ -245,6 +307,7 @@ impl Service {
         &self,
         call: &Call,
         outgoing: &Outgoing,
+        tokens: &Tokens,
         trip: &Trip,
     ) -> Result<Request<Full<Bytes>>, SendFault> {
         let fault = |text: String| SendFault::Request(text);
@@ -276,7 +339,9 @@ impl Service {
         }
         let mut target = prepared.path_and_query.clone();
         // Behind this line nothing is logged and nothing is shown.
-        self.credential.attach(&mut target, &mut headers);
+        self.credentials
+            .attach(&outgoing.access, tokens, &mut target, &mut headers)
+            .map_err(|error| fault(error.to_string()))?;
         let uri = self
             .destination
             .uri(&target)
@@ -293,17 +358,20 @@ impl Service {
     async fn attempt(
         &self,
         request: Request<Full<Bytes>>,
+        access: &Access,
         trip: &Trip,
+        deadline: Instant,
     ) -> Result<(Answer, Option<Duration>), SendFault> {
+        let client = self.credentials.client(access).unwrap_or(&self.client);
         trip.leaving();
         let follows = matches!(self.redirects, Redirects::SameOrigin)
             && matches!(*request.method(), Method::GET | Method::HEAD);
         let sent = if follows {
-            self.client
-                .send_following(request, HOPS_MAX, trip.deadline, || trip.leaving())
+            client
+                .send_following(request, HOPS_MAX, deadline, || trip.leaving())
                 .await
         } else {
-            self.client.send(request, trip.deadline).await
+            client.send(request, deadline).await
         };
         let answer = sent.inspect_err(|fault| {
             if !fault.sent() {
@@ -327,7 +395,7 @@ impl Service {
             .get(header::RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse().ok())
             .map(Duration::from_secs);
-        let body = answer.read(self.body_bytes_max, trip.deadline).await?;
+        let body = answer.read(self.body_bytes_max, deadline).await?;
         Ok((
             Answer {
                 status,

@@ -29,7 +29,7 @@ fn settings_and_warnings_show_no_secret() {
     hides(&format!("{loaded:?}"));
     hides(&format!("{loaded:#?}"));
     // The secrets are in it: the test would find them if they were shown.
-    assert!(format!("{:?}", loaded.settings.upstreams[0].credential).contains("Bearer"));
+    assert!(format!("{:?}", loaded.settings.upstreams[0].credentials).contains("Bearer"));
 }
 
 #[test]
@@ -80,6 +80,14 @@ fn no_fault_shows_a_secret_wherever_it_stands_wrongly() {
         "credential = { basic = \"VALUE\" }",
         "credential = { basic = { username = \"u\", password = \"VALUE\" } }",
         "credential = { api_key = \"VALUE\" }",
+        "credential = { api_key = { cookie = \"k\", value = \"VALUE\" } }",
+        "credential = { oauth2 = { token_url = \"https://h.example/t\", client_id = \"c\", client_secret = \"VALUE\" } }",
+        "credential = { oauth2 = { discovery = \"https://h.example/t\", client_id = \"c\", client_secret = [\"VALUE\"] } }",
+        "credential = { mutual_tls = { certificate = \"ca.pem\", key = \"VALUE\" } }",
+        "credential = { mutual_tls = \"VALUE\" }",
+        "credentials = \"VALUE\"",
+        "credentials = { x = \"VALUE\" }",
+        "credentials = { x = { bearer = \"VALUE\" } }",
         "credential = { api_key = { header = \"X-K\", value = \"VALUE\" } }",
         "credential = { api_key = { query = \"k\", value = \"VALUE\", extra = \"VALUE\" } }",
         "headers = \"VALUE\"",

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use config::{
-    Bind, ConfigFault, CredentialSetting, Durability, FactKind, KeySetSetting, Loaded, LogFormat, LogLevel,
-    OwnerSettings, PaperWorld, Redirects, ResourceBy, Scope, Settings, SignatureAlgorithm, SourceSettings,
-    StoreSetting, load, template,
+    Bind, ClientMethod, ConfigFault, CredentialSetting, CredentialSettings, Durability, FactKind,
+    KeySetSetting, Loaded, LogFormat, LogLevel, OwnerSettings, PaperWorld, Redirects, ResourceBy, Scope,
+    Settings, SignatureAlgorithm, SourceSettings, StoreSetting, TokenEndpoint, load, template,
 };
 use model::{Class, Limits};
 use secrecy::ExposeSecret;
@@ -154,7 +154,7 @@ fn upstreams_and_tools_mean_what_they_say_in_the_order_of_the_file() {
         .iter()
         .map(|upstream| upstream.name.as_str())
         .collect();
-    assert_eq!(names, ["billing", "archive", "crm", "old-crm"]);
+    assert_eq!(names, ["billing", "archive", "crm", "old-crm", "desk"]);
     let billing = &settings.upstreams[0];
     assert_eq!(
         (billing.openapi.path.as_str(), billing.openapi.bytes.as_slice()),
@@ -262,7 +262,10 @@ fn credentials_are_resolved_and_a_line_break_at_the_end_of_a_file_is_no_part_of_
     let credentials: Vec<&CredentialSetting> = settings
         .upstreams
         .iter()
-        .filter_map(|upstream| upstream.credential.as_ref())
+        .filter_map(|upstream| match &upstream.credentials {
+            CredentialSettings::Every(credential) => Some(credential),
+            CredentialSettings::None | CredentialSettings::Schemes(_) => None,
+        })
         .collect();
     let [
         CredentialSetting::Bearer(token),
@@ -293,6 +296,46 @@ fn credentials_are_resolved_and_a_line_break_at_the_end_of_a_file_is_no_part_of_
 }
 
 #[test]
+fn credentials_stand_under_the_schemes_of_the_document() {
+    let settings = settings(COMPLETE);
+    let CredentialSettings::Schemes(schemes) = &settings.upstreams.last().unwrap().credentials else {
+        panic!("{settings:?}")
+    };
+    let names: Vec<&str> = schemes.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["token", "sign-in", "certificate", "session", "mesh"]);
+    let [
+        CredentialSetting::OAuth2(token),
+        CredentialSetting::OAuth2(sign_in),
+        CredentialSetting::MutualTls { certificate, key },
+        CredentialSetting::KeyCookie { cookie, .. },
+        CredentialSetting::Outside { by },
+    ] = schemes.iter().map(|(_, setting)| setting).collect::<Vec<_>>()[..]
+    else {
+        panic!("{schemes:?}")
+    };
+    assert!(
+        matches!(&token.endpoint, TokenEndpoint::Url(url) if url.as_str() == "https://idp.example.com/token")
+    );
+    assert_eq!((token.method, token.timeout.as_secs()), (ClientMethod::Post, 2));
+    assert_eq!(token.scopes.as_deref(), Some(&["desk:read".to_owned()][..]));
+    assert_eq!(
+        token.parameters,
+        [("audience".to_owned(), "https://desk.example.com".to_owned())]
+    );
+    assert_eq!(token.client_secret.expose_secret(), format!("{CANARY}-key"));
+    assert!(matches!(&sign_in.endpoint, TokenEndpoint::Discovery(_)));
+    assert_eq!(
+        (sign_in.method, &sign_in.scopes, sign_in.timeout.as_secs()),
+        (ClientMethod::Basic, &None, 5)
+    );
+    assert!(certificate.path.ends_with("ca.pem") && key.expose_secret().contains(CANARY));
+    assert_eq!(
+        (cookie.as_str(), by.as_str()),
+        ("session", "the service mesh adds a certificate")
+    );
+}
+
+#[test]
 fn a_file_is_taken_with_either_line_break_at_its_end_and_no_more_than_one() {
     for (content, fits) in [
         ("abc", true),
@@ -315,7 +358,7 @@ fn a_file_is_taken_with_either_line_break_at_its_end_and_no_more_than_one() {
         assert_eq!(loaded.is_ok(), fits, "{content:?}");
         if let Ok(Loaded { settings, .. }) = loaded {
             assert!(
-                matches!(&settings.upstreams[0].credential, Some(CredentialSetting::Bearer(token)) if token.expose_secret() == "abc")
+                matches!(&settings.upstreams[0].credentials, CredentialSettings::Every(CredentialSetting::Bearer(token)) if token.expose_secret() == "abc")
             );
         }
     }
@@ -334,7 +377,7 @@ fn what_a_variable_holds_is_a_string_and_never_configuration() {
     // Neither a quotation mark nor a second reference means anything in a value.
     let loaded = load_with("billing.yaml", "a\"}[limits]env:BILLING_TOKEN${HOME}").unwrap();
     assert!(
-        matches!(&loaded.settings.upstreams[0].credential, Some(CredentialSetting::Bearer(token)) if token.expose_secret() == "a\"}[limits]env:BILLING_TOKEN${HOME}")
+        matches!(&loaded.settings.upstreams[0].credentials, CredentialSettings::Every(CredentialSetting::Bearer(token)) if token.expose_secret() == "a\"}[limits]env:BILLING_TOKEN${HOME}")
     );
     let faults = load_with("env:BILLING_TOKEN", "t").unwrap_err();
     assert_eq!(
@@ -384,7 +427,7 @@ fn a_short_file_has_every_default() {
         (
             upstream.redirects,
             upstream.timeout,
-            upstream.credential.is_none(),
+            matches!(upstream.credentials, CredentialSettings::None),
             upstream.tools.len()
         ),
         (Redirects::None, None, true, 0)

@@ -19,6 +19,10 @@ pub(crate) fn world() -> PaperWorld {
         "ca.pem",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
     )
+    .with_file(
+        "key.pem",
+        format!("-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----\n"),
+    )
     .with_file("keys.json", "{\"keys\":[]}")
     .with_file(
         "owners.json",

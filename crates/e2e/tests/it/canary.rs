@@ -28,6 +28,8 @@ struct Guarded {
     service: Service,
     /// What must not be seen.
     secret: String,
+    /// What its variable holds: the secret, or another one that it is got with.
+    variable: String,
     /// The lines that make the gate use it.
     credential: String,
     /// The secret as it has to arrive, and nothing else of it.
@@ -36,12 +38,14 @@ struct Guarded {
 
 async fn guarded() -> Vec<Guarded> {
     let mut all = Vec::new();
-    for name in ["bearer", "basic", "header", "query"] {
+    for name in ["bearer", "basic", "header", "query", "cookie", "token"] {
         // Characters that one place or another has to escape.
         let secret = match name {
             "bearer" => fresh("bearer"),
             "basic" => format!("{}:\"\\/", fresh("password")),
             "header" => format!("{}\"\\/+", fresh("header")),
+            "cookie" => format!("{}/+=%&", fresh("cookie-key")),
+            "token" => format!("{}/+=%", fresh("token")),
             _ => format!("{}&/+=%", fresh("query")),
         };
         let variable = format!("SECRET_{}", name.to_uppercase());
@@ -61,6 +65,18 @@ async fn guarded() -> Vec<Guarded> {
                 format!("{{ api_key = {{ header = \"x-key\", value = \"env:{variable}\" }} }}"),
                 format!("x-key: {secret}"),
             ),
+            "cookie" => (
+                format!("{{ api_key = {{ cookie = \"key\", value = \"env:{variable}\" }} }}"),
+                format!("cookie: key={secret}"),
+            ),
+            "token" => (
+                format!(
+                    "{{ oauth2 = {{ token_url = \"{}\", client_id = \"gate\", client_secret = \"env:{variable}\", \
+                     method = \"post\", network = {{ allow = [\"127.0.0.1\"] }} }} }}",
+                    tokens(&secret).await
+                ),
+                format!("authorization: Bearer {secret}"),
+            ),
             _ => (
                 format!("{{ api_key = {{ query = \"key\", value = \"env:{variable}\" }} }}"),
                 format!(
@@ -77,12 +93,29 @@ async fn guarded() -> Vec<Guarded> {
         all.push(Guarded {
             name,
             service: Service::start(orders::usual).await,
+            variable: match name {
+                "token" => fresh("client-secret"),
+                _ => secret.clone(),
+            },
             secret,
             credential,
             on_the_wire,
         });
     }
     all
+}
+
+/// Starts a token endpoint that gives out this token and repeats in its answers what it was told.
+async fn tokens(token: &str) -> String {
+    let token = token.to_owned();
+    let endpoint = Service::start(move |arrived| {
+        let told = String::from_utf8_lossy(&arrived.body).into_owned();
+        answer(
+            200,
+            &json!({"access_token":token,"token_type":"Bearer","expires_in":60,"you_said":told}),
+        )
+    });
+    endpoint.await.url()
 }
 
 /// One house in front of all of them, that tells its log everything.
@@ -99,7 +132,7 @@ fn house(services: &[Guarded], owners: &Value, issuer: &Issuer) -> House {
     for Guarded {
         name,
         service,
-        secret,
+        variable,
         credential,
         ..
     } in services
@@ -120,7 +153,7 @@ fn house(services: &[Guarded], owners: &Value, issuer: &Issuer) -> House {
         ));
         house = house
             .with_variable(&format!("URL_{upper}"), service.url())
-            .with_variable(&format!("SECRET_{upper}"), secret);
+            .with_variable(&format!("SECRET_{upper}"), variable);
     }
     house
         .with_file("tollhouse.toml", config)
@@ -254,6 +287,12 @@ async fn no_secret_is_ever_seen_and_what_callers_say_is_not_kept() {
     ];
     let [cookie, in_query, basic] = ["cookie", "in-query", "basic"].map(fresh);
     let mut secrets: Vec<String> = services.iter().map(|one| one.secret.clone()).collect();
+    secrets.extend(
+        services
+            .iter()
+            .filter(|one| one.name == "token")
+            .map(|one| one.variable.clone()),
+    );
     secrets.extend([claim.clone(), cookie.clone(), in_query.clone(), basic.clone()]);
     for key in [&ada_key, &bob_key, &bad[3]] {
         secrets.push(key.splitn(3, '_').nth(2).unwrap().to_owned());
@@ -359,6 +398,8 @@ async fn no_secret_is_ever_seen_and_what_callers_say_is_not_kept() {
         &["tools", "--json"],
         &["tools", "--as", "ada"],
         &["tools", "--held"],
+        &["tools", "--access"],
+        &["tools", "--access", "--json"],
         &["keys", "list"],
         &["keys", "list", "--json"],
         &["audit", "tail", "-n", "1000"],

@@ -646,7 +646,7 @@ async fn stdio_04_a_signal_closes_in_order_while_the_input_is_open() {
 }
 
 #[tokio::test]
-async fn a_call_that_does_not_end_in_time_is_cut_off_and_its_outcome_is_unknown() {
+async fn a_call_that_does_not_end_in_time_is_cut_off_and_told_that_its_outcome_is_unknown() {
     for by_signal in [true, false] {
         let (desk, mut pipe) = Plan::new().limit("drain_timeout", "\"200ms\"").stdio().await;
         desk.service.hold();
@@ -658,6 +658,13 @@ async fn a_call_that_does_not_end_in_time_is_cut_off_and_its_outcome_is_unknown(
             drop(pipe.input.take());
         }
         desk.service.until_left(1).await;
+        // The client did not cancel it, so it would wait for ever.
+        let told = pipe.message().await;
+        assert_message(MODERN, &told);
+        assert_eq!((&told["id"], &told["error"]["code"]), (&json!(1), &json!(-32603)));
+        let text = told["error"]["message"].as_str().unwrap();
+        assert!(text.contains("whether it acted is unknown"), "{text}");
+        assert!(pipe.line().await.is_none());
         let (code, log) = pipe.ended().await;
         assert_eq!(code, Some(0), "{log}");
         assert_eq!(outcomes(&desk).await, ["unknown cancelled"]);

@@ -25,6 +25,7 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
         received: Instant::now(),
         traceparent: None,
         cancel,
+        progress: std::sync::Arc::default(),
     };
     let answered = open.gateway.call(&principal, asked, &flow).await;
     let closed = open.close().await;

@@ -1,5 +1,7 @@
 //! `tollhouse tools`: what is enabled, or what one caller sees.
 
+mod access;
+
 use std::collections::HashSet;
 
 use gateway::Gateway;
@@ -20,6 +22,10 @@ pub(crate) async fn tools(args: Tools) -> Result<(), Failure> {
     log::start_quiet();
     if args.held {
         return held(&super::review(&args.path)?, args.format.json);
+    }
+    if args.access {
+        access::say(&super::review(&args.path)?, args.format.json);
+        return Ok(());
     }
     let looking = Looking::open(&args.path).await?;
     let said = say(&args, &looking);

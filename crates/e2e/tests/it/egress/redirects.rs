@@ -115,3 +115,31 @@ async fn a_redirect_to_another_origin_is_never_followed() {
     }
     assert_eq!(elsewhere.connections(), 0);
 }
+
+#[tokio::test]
+async fn a_redirect_whose_second_request_cannot_be_sent_is_not_told_as_nothing_sent() {
+    // It answers once and is gone: the connection that the redirect needs cannot be made.
+    let once = Raw::start_once(|_| {
+        Act::SayAndClose(
+            "HTTP/1.1 307 Temporary Redirect\r\nlocation: /elsewhere\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                .into(),
+        )
+    })
+    .await;
+    let house = orders::house(&format!("http://{}", once.address)).with_change(
+        "tollhouse.toml",
+        SAME_ORIGIN.0,
+        SAME_ORIGIN.1,
+    );
+    let way = Way::of(house).await;
+    let result = way.read().await;
+    assert_eq!(said(&result), super::BROKE, "{result}");
+    let outcome = way.outcome().await;
+    assert_eq!(outcome["refusal"], "upstream-broken", "{outcome}");
+    assert_eq!(
+        (&outcome["state"], &outcome["upstream_requests"]),
+        (&json!("unknown"), &json!(1)),
+        "{outcome}"
+    );
+    way.close().await;
+}
