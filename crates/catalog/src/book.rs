@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use model::{Caller, Digest, ToolName};
 
 use crate::admitted::{Admitted, NotAdmitted};
+use crate::observation::Observation;
 use crate::tool::Tool;
 
 /// The reviewed tools of all upstreams, in the order of their names.
@@ -32,6 +33,15 @@ pub enum CatalogFault {
     /// Two tools with one name.
     #[error("two tools are called `{0}`")]
     Duplicate(ToolName),
+}
+
+/// Why a tool is held whose declared class a probe contradicts, and what would clear it.
+#[must_use]
+pub fn contradicted(observed: &Observation) -> String {
+    format!(
+        "{observed}; declare `class = \"{}\"`, or correct the operation and probe it again",
+        observed.class
+    )
 }
 
 impl Catalog {
@@ -66,6 +76,9 @@ impl Catalog {
     /// [`NotAdmitted`]; the agent must not learn which.
     pub fn admit(&self, name: &str, caller: &Caller, now: Timestamp) -> Result<Admitted, NotAdmitted> {
         match self.tools.get(name) {
+            Some(tool) if tool.contradiction().is_some() => Err(NotAdmitted::Held {
+                why: tool.contradiction().map_or_else(String::new, contradicted),
+            }),
             Some(tool) => match tool.hold(Some(caller), now) {
                 None => Ok(Admitted::new(Arc::clone(tool))),
                 Some(hold) => Err(NotAdmitted::Held {

@@ -12,6 +12,7 @@ use openapi::{
 use wire::{Definition, Hints};
 
 use crate::access::{Access, AccessFault};
+use crate::observation::{Observation, Observations};
 use crate::pin;
 use crate::standing::{self, Hold, Need};
 use crate::work::{self, LongRunning, WorkFault};
@@ -31,6 +32,8 @@ pub struct Tool {
     notes: Vec<Note>,
     inference: Inference,
     needs: Vec<Need>,
+    operation_digest: Digest,
+    observed: Option<Observation>,
     pin: Digest,
 }
 
@@ -197,6 +200,8 @@ impl Tool {
             pin,
             notes: generated.notes,
             needs: standing::needs(bounds, &inference),
+            operation_digest: generated.operation_digest,
+            observed: None,
             inference,
             bounds: bounds.clone(),
         })
@@ -314,6 +319,26 @@ impl Tool {
     #[must_use]
     pub const fn inference(&self) -> &Inference {
         &self.inference
+    }
+
+    /// The digest of everything in the document that the operation depends on.
+    #[must_use]
+    pub const fn operation_digest(&self) -> Digest {
+        self.operation_digest
+    }
+
+    /// Takes note of what was observed of it, as far as that is fresh.
+    pub fn observe(&mut self, observations: &Observations) {
+        self.observed = observations.fresh(self).cloned();
+    }
+
+    /// What was observed of it, where it contradicts the declared class: the tool is held until that class is declared, or
+    /// the operation is changed and probed again. No approval is for that.
+    #[must_use]
+    pub fn contradiction(&self) -> Option<&Observation> {
+        self.observed
+            .as_ref()
+            .filter(|observed| observed.class > self.class())
     }
 
     /// What it needs approvals for.

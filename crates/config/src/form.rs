@@ -349,6 +349,19 @@ pub(crate) static TITLE: Form = Form::new("title", "one line of printable text",
 pub(crate) static DESCRIPTION: Form = Form::new("description", "printable text", None, |text| {
     text::prose(text, 4_096, true)
 });
+pub(crate) static JSON_OBJECT: Form = Form::new(
+    "arguments",
+    "a JSON object in a text, as '{\"id\":\"x\"}'",
+    Some(r"^\{[\s\S]*\}$"),
+    text::json_object,
+);
+pub(crate) static PROBED: Form = Form::new(
+    "destination",
+    "a URL without query, as http://127.0.0.1:7310",
+    Some("^https?://[^?#]+$"),
+    address::destination,
+)
+.url();
 pub(crate) static STATE: Form = Form::new("state", "one line of printable text", None, |text| {
     text::prose(text, 64, false)
 });

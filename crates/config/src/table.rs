@@ -2,6 +2,7 @@
 
 mod approval;
 mod credential;
+mod probe;
 mod work;
 
 use std::sync::LazyLock;
@@ -12,6 +13,7 @@ use crate::amount;
 use crate::form;
 use crate::key::{Choice, Key, Keys, Kind, Section, defaulted, optional, required};
 use credential::CREDENTIAL;
+use probe::PROBE;
 use work::LONG_RUNNING;
 
 /// The name of the table of limits.
@@ -583,6 +585,12 @@ static UPSTREAM: Section = Section {
             },
             "{ service = { bearer = \"env:BILLING_TOKEN\" } }",
             "The same, by the security schemes of the document: each request gets those that its operation asks for and no other. An operation whose requirement none of them meets is no tool.",
+        ),
+        optional(
+            "probe",
+            Kind::Table(&PROBE),
+            "",
+            "What `tollhouse probe` may call, and where.",
         ),
         optional(
             "tool",

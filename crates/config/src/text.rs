@@ -251,6 +251,14 @@ pub(crate) fn json_path(text: &str) -> Result<(), Wrong> {
     }
 }
 
+/// Arguments of a call. The room that calls reads them again, with its own limits.
+pub(crate) fn json_object(text: &str) -> Result<(), Wrong> {
+    bounded(text, 65_536)?;
+    serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text)
+        .map(drop)
+        .map_err(|_| wrong("is no JSON object"))
+}
+
 pub(crate) fn path(text: &str) -> Result<(), Wrong> {
     if text.is_empty() {
         return Err(wrong("is empty"));
@@ -439,6 +447,11 @@ mod tests {
             &COOKIE_NAME,
             &["session", "__Host-id"],
             &["", "a b", "a=b", "a;b", "ü"],
+        );
+        check(
+            &JSON_OBJECT,
+            &["{}", "{\"a\":[1]}"],
+            &["", "[]", "7", "{", "{\"a\":}", "{} x"],
         );
         check(
             &TOKEN_PARAMETER,

@@ -11,6 +11,7 @@ use crate::amount::millis_text;
 use crate::credential::{self, CredentialSettings};
 use crate::fault::FaultKind;
 use crate::identity::{NetworkSettings, TlsSettings, network, reachable, tls};
+use crate::probe::{self, ProbeSettings};
 use crate::reading::{DocumentFile, Reading};
 use crate::tool::{self, ToolSettings};
 use crate::view::View;
@@ -36,6 +37,8 @@ pub struct UpstreamSettings {
     pub headers: Vec<(String, String)>,
     /// How Tollhouse identifies itself.
     pub credentials: CredentialSettings,
+    /// What may be probed, and where.
+    pub probe: Option<ProbeSettings>,
     /// The operations that are tools, in the order of the file.
     pub tools: Vec<ToolSettings>,
 }
@@ -126,6 +129,7 @@ fn one(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Option<Upstrea
         });
     let headers = headers.collect();
     let upstream = UpstreamName::parse(name).ok();
+    let probe = probe::read(reading, upstream.as_ref(), view);
     let tools = view
         .named("tool")
         .iter()
@@ -141,6 +145,7 @@ fn one(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Option<Upstrea
         timeout,
         headers,
         credentials: credentials?,
+        probe: probe?,
         tools: tools.into_iter().collect::<Option<_>>()?,
     })
 }

@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Explain(CallArgs),
     /// List the tools, or those that a caller may use
     Tools(Tools),
+    /// Call tools with synthetic arguments in an environment that is marked for it, and see what they change
+    Probe(Probe),
     /// Call a tool as a caller of the configuration
     Call(CallArgs),
     /// Read, export and verify the ledger
@@ -136,6 +138,19 @@ pub(crate) struct Tools {
     /// For every operation: what the document asks for, which credential is attached, who is let through.
     #[arg(long, conflicts_with_all = ["caller", "held"])]
     pub(crate) access: bool,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Probe {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// The caller, by its name in the configuration.
+    #[arg(long = "as", value_name = "CALLER")]
+    pub(crate) caller: String,
+    /// The public names of the tools; without any, every one that has a call in `[upstream.NAME.probe]`.
+    pub(crate) tools: Vec<String>,
     #[command(flatten)]
     pub(crate) format: Format,
 }

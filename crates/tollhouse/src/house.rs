@@ -1,13 +1,14 @@
 //! The house, put together: from settings to a gateway, with every fault of documents and rules at once.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use audit::{DurabilityRules, Ledger, LedgerOptions};
-use catalog::{Catalog, Held, HoldState, Tool};
+use catalog::{Catalog, Held, HoldState, OBSERVATIONS_BYTES_MAX, Observations, Tool};
 use config::{
-    Durability, FactKind, IssuerSettings, KeySetSetting, Settings, SignatureAlgorithm, SourceSettings, World,
+    Durability, FactKind, IssuerSettings, KeySetSetting, ReadFault, Settings, SignatureAlgorithm,
+    SourceSettings, World,
 };
 use egress::{Client, ClientOptions, Network};
 use gateway::{Gateway, Parts, Sources};
@@ -54,10 +55,48 @@ pub(crate) fn review(path: &Path, world: &dyn World) -> Result<Reviewed, Failure
     let loaded = config::load(path, world)
         .map_err(|faults| Failure::Problems(faults.iter().map(Problem::from).collect()))?;
     let warnings: Vec<Problem> = loaded.warnings.iter().map(Problem::from).collect();
-    put_together(loaded.settings, warnings).map_err(Failure::Problems)
+    let observations =
+        observations(&loaded.settings, world).map_err(|fault| Failure::Problems(vec![fault]))?;
+    put_together(loaded.settings, warnings, &observations).map_err(Failure::Problems)
 }
 
-fn put_together(settings: Settings, mut warnings: Vec<Problem>) -> Result<Reviewed, Vec<Problem>> {
+/// The same, as if nothing had been observed yet: for whoever observes.
+pub(crate) fn review_unobserved(path: &Path, world: &dyn World) -> Result<Reviewed, Failure> {
+    let loaded = config::load(path, world)
+        .map_err(|faults| Failure::Problems(faults.iter().map(Problem::from).collect()))?;
+    let warnings: Vec<Problem> = loaded.warnings.iter().map(Problem::from).collect();
+    put_together(loaded.settings, warnings, &Observations::default()).map_err(Failure::Problems)
+}
+
+/// Where probes write what they observed.
+pub(crate) fn observations_path(settings: &Settings) -> PathBuf {
+    settings.folder.join("probes.json")
+}
+
+/// What was observed; nothing, where there is no file. One that cannot be read is a fault, because a contradiction may
+/// stand in it.
+fn observations(settings: &Settings, world: &dyn World) -> Result<Observations, Problem> {
+    let path = observations_path(settings);
+    let read = match world.read(&path, OBSERVATIONS_BYTES_MAX) {
+        Err(ReadFault::Missing) => return Ok(Observations::default()),
+        Err(fault) => Err(fault.to_string()),
+        Ok(bytes) => Observations::parse(&bytes).map_err(|fault| fault.to_string()),
+    };
+    read.map_err(|why| Problem {
+        file: Some(path.display().to_string()),
+        line: None,
+        column: None,
+        key: None,
+        kind: "probe",
+        text: why,
+    })
+}
+
+fn put_together(
+    settings: Settings,
+    mut warnings: Vec<Problem>,
+    observations: &Observations,
+) -> Result<Reviewed, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut tools = Vec::new();
     let mut held = Vec::new();
@@ -97,7 +136,8 @@ fn put_together(settings: Settings, mut warnings: Vec<Problem>) -> Result<Review
         }
         for bounds in &upstream.tools {
             match Tool::review(&upstream.name, bounds, &document, &upstream.credentials) {
-                Ok(tool) => {
+                Ok(mut tool) => {
+                    tool.observe(observations);
                     warnings.extend(on_hold(&settings, &tool));
                     tools.push(tool);
                 }
@@ -174,6 +214,10 @@ fn put_together(settings: Settings, mut warnings: Vec<Problem>) -> Result<Review
 
 /// What is held for everybody is told, and not offered: the rest of the house can open without it.
 fn on_hold(settings: &Settings, tool: &Tool) -> Option<Problem> {
+    if let Some(observed) = tool.contradiction() {
+        let text = format!("the tool is held: {}", catalog::contradicted(observed));
+        return Some(Problem::at(settings, &tool.bounds().key, "probe", text));
+    }
     let hold = tool.hold(None, Timestamp::now())?;
     // The configuration has told of an approval that ended.
     if let HoldState::Expired(_) = hold.state {

@@ -39,6 +39,7 @@ mod lists;
 mod origins;
 mod owners;
 mod posts;
+mod probe;
 mod progress;
 mod results;
 mod road;

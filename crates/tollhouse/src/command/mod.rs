@@ -7,6 +7,7 @@ mod demo;
 mod explain;
 mod init;
 mod keys;
+mod probe;
 mod schema;
 mod serve;
 mod shell;
@@ -34,6 +35,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Check(args) => block_on(check::check(args)),
         Command::Explain(args) => block_on(explain::explain(args)),
         Command::Tools(args) => block_on(tools::tools(args)),
+        Command::Probe(args) => block_on(probe::probe(args)),
         Command::Call(args) => block_on(call::call(args)),
         Command::Audit(Audit::Tail(args)) => block_on(audit::tail(args)),
         Command::Audit(Audit::Show(args)) => block_on(audit::show(args)),
