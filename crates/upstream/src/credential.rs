@@ -70,6 +70,9 @@ pub enum CredentialFault {
     /// It has a character that a cookie cannot hold.
     #[error("the credential has a character that a cookie cannot hold; check what `env:` or `file:` gives")]
     Cookie,
+    /// The caller's arguments already have something in its place. Which of the two would hold is the service's guess.
+    #[error("the request already has `{0}`, which is the place of the credential; hide that argument")]
+    Taken(String),
     /// The name of the header is none.
     #[error("`{0}` is not the name of a header")]
     HeaderName(String),
@@ -271,6 +274,10 @@ impl Credential {
                 headers.insert(name.clone(), value.clone());
             }
             Place::Query { name, value } => {
+                let query = path_and_query.split_once('?').map_or("", |(_, query)| query);
+                if has_pair(query, '&', &utf8_percent_encode(name, STRICT).to_string()) {
+                    return Err(CredentialFault::Taken(name.clone()));
+                }
                 let separator = if path_and_query.contains('?') { '&' } else { '?' };
                 path_and_query.push(separator);
                 path_and_query.extend(utf8_percent_encode(name, STRICT));
@@ -282,6 +289,10 @@ impl Credential {
                 let others = headers
                     .get(header::COOKIE)
                     .map(|others| others.as_bytes().to_vec());
+                let written = others.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+                if has_pair(&written, ';', name) {
+                    return Err(CredentialFault::Taken(name.clone()));
+                }
                 let mut cookies = others.map_or_else(Vec::new, |mut others| {
                     others.extend_from_slice(b"; ");
                     others
@@ -334,6 +345,14 @@ impl fmt::Debug for Credential {
             self.place().unwrap_or_else(|| "none".to_owned())
         )
     }
+}
+
+/// Whether one of the pairs of a query or of cookies has this name.
+fn has_pair(pairs: &str, separator: char, name: &str) -> bool {
+    pairs
+        .split(separator)
+        .filter_map(|pair| pair.trim().split('=').next())
+        .any(|found| found == name)
 }
 
 /// RFC 6265 section 4.1.1.
@@ -473,6 +492,37 @@ mod tests {
             attached(&cookie, "/a").1["cookie"].to_str().unwrap(),
             "theme=dark; session=s3cret&x=1"
         );
+    }
+
+    #[test]
+    fn a_place_that_an_argument_has_taken_is_not_shared() {
+        let value = || SecretText::from("s3cret".to_owned());
+        let query = credential(&CredentialSetting::KeyQuery {
+            parameter: "key".into(),
+            value: value(),
+        })
+        .unwrap();
+        for (target, taken) in [
+            ("/a?key=mine", true),
+            ("/a?b=1&key=mine", true),
+            ("/a?key", true),
+            ("/a?monkey=1", false),
+            ("/key=1?b=key", false),
+        ] {
+            let attached = query.attach(&mut target.to_owned(), &mut HeaderMap::new());
+            assert_eq!(attached.is_err(), taken, "{target}");
+        }
+        let cookie = credential(&CredentialSetting::KeyCookie {
+            cookie: "key".into(),
+            value: value(),
+        })
+        .unwrap();
+        for (cookies, taken) in [("a=1; key=mine", true), ("a=key; monkey=1", false)] {
+            let mut headers = HeaderMap::new();
+            headers.insert("cookie", HeaderValue::from_static(cookies));
+            let attached = cookie.attach(&mut String::from("/"), &mut headers);
+            assert_eq!(attached.is_err(), taken, "{cookies}");
+        }
     }
 
     #[test]

@@ -199,7 +199,15 @@ async fn held_operations_are_listed_with_what_keeps_them_from_being_tools() {
     let keys: Vec<&String> = held[0].as_object().unwrap().keys().collect();
     assert_eq!(
         keys,
-        ["upstream", "operation", "method", "path", "pointer", "blockers"]
+        [
+            "upstream",
+            "operation",
+            "method",
+            "path",
+            "pointer",
+            "blockers",
+            "credentials"
+        ]
     );
     assert_eq!(held[0]["pointer"], "#/paths/~1v1~1members/get");
     run(&example.house, ["tools", "--held"])

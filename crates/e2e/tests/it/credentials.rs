@@ -311,6 +311,15 @@ async fn the_table_of_access_says_what_is_asked_for_and_what_is_attached() {
             .unwrap()
             .contains("name one for `oauth`")
     );
+    // Nor can a reviewer make a tool of it as things are.
+    let held = run(&house, ["tools", "--held", "--json"]).await.ended(0).json();
+    let change = held["held"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["operation"] == "change");
+    let why = change.unwrap()["credentials"].as_str().unwrap();
+    assert!(why.contains("name one for `oauth`"), "{held:#}");
     let text = run(&house, ["tools", "--access"]).await.ended(0);
     assert!(
         text.out.contains("bearer: bearer") && text.out.contains("nobody passes"),

@@ -4,6 +4,7 @@ mod access;
 
 use std::collections::HashSet;
 
+use catalog::Access;
 use gateway::Gateway;
 use model::{UpstreamName, Value};
 use openapi::{Blocker, Document, DocumentLimits, ToolOptions};
@@ -126,6 +127,8 @@ struct Operation {
     path: String,
     pointer: String,
     blockers: Vec<Blocker>,
+    /// Why no credential of the upstream meets what it asks for.
+    credentials: Option<String>,
 }
 
 /// Every operation that is no tool. What blocks one is found by making a tool of it, as a reviewer would.
@@ -155,6 +158,13 @@ fn held(reviewed: &Reviewed, json: bool) -> Result<(), Failure> {
                 path: operation.path().to_owned(),
                 pointer: document.origin(operation.pointer()),
                 blockers: made.err().unwrap_or_default(),
+                credentials: Access::choose(
+                    &upstream.name,
+                    &document.security(&operation),
+                    &upstream.credentials,
+                )
+                .err()
+                .map(|fault| fault.to_string()),
             });
         }
     }
@@ -166,10 +176,10 @@ fn held(reviewed: &Reviewed, json: bool) -> Result<(), Failure> {
         .iter()
         .map(|operation| {
             let blockers: Vec<String> = operation.blockers.iter().map(ToString::to_string).collect();
-            let state = if blockers.is_empty() {
-                "can be a tool".to_owned()
-            } else {
-                format!("cannot be a tool: {}", blockers.join("; "))
+            let state = match (blockers.is_empty(), &operation.credentials) {
+                (true, None) => "can be a tool".to_owned(),
+                (true, Some(_)) => "can be a tool, once a credential meets what it asks for".to_owned(),
+                (false, _) => format!("cannot be a tool: {}", blockers.join("; ")),
             };
             vec![
                 operation.upstream.to_string(),
