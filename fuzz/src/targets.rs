@@ -13,8 +13,8 @@ use audit::VerifyOptions;
 use config::PaperWorld;
 use identity::{Algorithm, ClaimMap, Issuer, KeySet, KeySets, Tokens};
 use jiff::Timestamp;
-use model::{IssuerName, JsonLimits, Limits, Value};
-use openapi::DocumentLimits;
+use model::{Class, Exclusion, IssuerName, JsonLimits, Limits, Value};
+use openapi::{Document, DocumentLimits, Reading, Sources};
 use wire::header::{Field, Fields};
 use wire::http::{Post, Reject, Sorted};
 use wire::sse::{Event, Reader, SseFault};
@@ -25,12 +25,13 @@ use wire::{Inbound, Revision};
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("jsonrpc", jsonrpc),
     ("sse", sse),
     ("json", json),
     ("config", config),
     ("openapi", openapi),
+    ("review", review),
     ("policy", policy),
     ("ledger", ledger),
     ("token", token),
@@ -283,6 +284,75 @@ pub fn openapi(data: &[u8]) {
         assert!(met.violations.is_empty(), "{:#?}", met.violations);
     }
     assert_eq!(openapi::exercise(data, &limits), met);
+}
+
+/// A document, an overlay and another file, with lines of `%%%` in between: what is read is looked at for danger.
+///
+/// What changes something by its method is never shown as less; what changes something is a mutation and nothing else is;
+/// a document that nobody can read without its overlay is not made readable twice in different ways.
+pub fn review(data: &[u8]) {
+    let mut parts =
+        data.split(|byte| *byte == b'\n')
+            .fold(vec![Vec::new()], |mut parts: Vec<Vec<u8>>, line| {
+                if line == b"%%%" && parts.len() < 3 {
+                    parts.push(Vec::new());
+                } else if let Some(part) = parts.last_mut() {
+                    part.extend_from_slice(line);
+                    part.push(b'\n');
+                }
+                parts
+            });
+    parts.resize(3, Vec::new());
+    let files = OneFile(&parts[2]);
+    let overlays: &[&[u8]] = if parts[1].is_empty() { &[] } else { &[&parts[1]] };
+    let reading = Reading {
+        limits: DocumentLimits {
+            bytes_max: 1 << 18,
+            depth_max: 48,
+            nodes_max: 50_000,
+        },
+        path: "api.yaml",
+        sources: &files,
+        overlays,
+    };
+    let Ok(document) = Document::read_with(&parts[0], &reading) else {
+        return;
+    };
+    for operation in document.operations() {
+        let inference = document.inference(&operation);
+        let class = inference.class();
+        let changes = class.is_some_and(Class::changes_state);
+        assert!(
+            changes || operation.key().method().is_safe(),
+            "{operation:?} {inference:?}"
+        );
+        assert_eq!(
+            inference.exclusions().contains(&Exclusion::Mutations),
+            changes,
+            "{inference:?}"
+        );
+        assert!(inference.class_without_answer() <= class, "{inference:?}");
+        for evidence in &inference.evidence {
+            assert!(!evidence.pointer.is_empty(), "{evidence:?}");
+        }
+        assert_eq!(document.inference(&operation), inference);
+    }
+    let again = Document::read_with(&parts[0], &reading).expect("what was read once is read again");
+    assert_eq!(again.digest(), document.digest());
+    assert_eq!(again.overlaid(), document.overlaid());
+}
+
+/// One file beside a document, under every name.
+struct OneFile<'f>(&'f [u8]);
+
+impl Sources for OneFile<'_> {
+    fn file(&self, path: &str) -> Option<Vec<u8>> {
+        assert!(
+            path.split('/').all(|step| !matches!(step, "" | "." | "..")) && !path.contains('\\'),
+            "a path that leads out: {path:?}"
+        );
+        (!self.0.is_empty()).then(|| self.0.to_vec())
+    }
 }
 
 /// A policy: it loads or has faults, and a tool that may be called is never hidden.

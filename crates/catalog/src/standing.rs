@@ -89,14 +89,14 @@ fn returned(returns: &[(String, String)]) -> Option<Evidence> {
     })
 }
 
-/// The first need that no approval meets at this time, for this caller; `None` as the caller asks for anybody.
-pub(crate) fn hold(
-    needs: &[Need],
-    approvals: &[Approval],
-    caller: Option<&Caller>,
+/// The needs that no approval meets at this time, for this caller; without one, for anybody.
+pub(crate) fn holds<'t>(
+    needs: &'t [Need],
+    approvals: &'t [Approval],
+    caller: Option<&'t Caller>,
     now: Timestamp,
-) -> Option<Hold> {
-    needs.iter().find_map(|need| {
+) -> impl Iterator<Item = Hold> + 't {
+    needs.iter().filter_map(move |need| {
         let approval = approvals.iter().find(|approval| approval.what == need.what);
         let state = match approval {
             None => HoldState::Missing,
@@ -132,29 +132,30 @@ impl fmt::Display for Need {
     }
 }
 
+impl Hold {
+    /// What would clear it, for the operator.
+    #[must_use]
+    pub fn clears(&self) -> String {
+        let what = self.need.what;
+        match (self.state, self.need.class) {
+            (HoldState::Missing, class) => {
+                let declare = class.map(|class| format!("declare `class = \"{class}\"`, or "));
+                format!(
+                    "{}add `approval.{what} = {{ by = \"WHO\", because = \"WHY\", until = \"YYYY-MM-DD\", for = [\"role:NAME\"] }}`",
+                    declare.unwrap_or_default()
+                )
+            }
+            (HoldState::Expired(until), _) => {
+                format!("`approval.{what}` ended on {until}, so somebody has to approve it again")
+            }
+            (HoldState::NotForCaller, _) => format!("`approval.{what}` is not for this caller"),
+        }
+    }
+}
+
 /// Why it is held, and what would clear it, for the operator.
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = self.need.what;
-        match self.state {
-            HoldState::Missing => write!(
-                f,
-                "{}; {}add `approval.{what} = {{ by = \"WHO\", because = \"WHY\", until = \"YYYY-MM-DD\", for = [\"role:NAME\"] }}`",
-                self.need,
-                if what == Approved::Class {
-                    "declare that class, or "
-                } else {
-                    ""
-                },
-            ),
-            HoldState::Expired(until) => write!(
-                f,
-                "{}; `approval.{what}` ended on {until}, so somebody has to approve it again",
-                self.need
-            ),
-            HoldState::NotForCaller => {
-                write!(f, "{}; `approval.{what}` is not for this caller", self.need)
-            }
-        }
+        write!(f, "{}; {}", self.need, self.clears())
     }
 }

@@ -350,7 +350,13 @@ impl Tool {
     /// Why it is held at a time, for a caller; without one, why it is held for everybody. `None`: it is not.
     #[must_use]
     pub fn hold(&self, caller: Option<&Caller>, now: Timestamp) -> Option<Hold> {
-        standing::hold(&self.needs, &self.bounds.approvals, caller, now)
+        standing::holds(&self.needs, &self.bounds.approvals, caller, now).next()
+    }
+
+    /// Everything for which it is held for everybody at a time.
+    #[must_use]
+    pub fn holds(&self, now: Timestamp) -> Vec<Hold> {
+        standing::holds(&self.needs, &self.bounds.approvals, None, now).collect()
     }
 
     /// The digest of everything that was approved.

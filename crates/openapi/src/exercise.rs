@@ -65,9 +65,15 @@ pub fn exercise(bytes: &[u8], limits: &DocumentLimits) -> Option<Exercise> {
 /// Arguments that the schema of a tool suggests; `variant` chooses among the ways to fill it.
 #[must_use]
 pub fn sample_arguments(tool: &Generated, variant: usize) -> Object {
-    let required = tool.input_schema.get("required").and_then(Value::as_array);
+    arguments_for(&tool.input_schema, variant)
+}
+
+/// The same for the schema of an input alone.
+#[must_use]
+pub fn arguments_for(input_schema: &Value, variant: usize) -> Object {
+    let required = input_schema.get("required").and_then(Value::as_array);
     let mut steps = 500;
-    tool.input_schema
+    input_schema
         .get("properties")
         .and_then(Value::as_object)
         .into_iter()
@@ -77,12 +83,7 @@ pub fn sample_arguments(tool: &Generated, variant: usize) -> Object {
             variant.is_multiple_of(2)
                 || required.is_some_and(|names| names.iter().any(|n| n == name.as_str()))
         })
-        .map(|(name, schema)| {
-            (
-                name.clone(),
-                sample(&tool.input_schema, schema, variant, 0, &mut steps),
-            )
-        })
+        .map(|(name, schema)| (name.clone(), sample(input_schema, schema, variant, 0, &mut steps)))
         .collect()
 }
 

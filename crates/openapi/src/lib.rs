@@ -55,13 +55,14 @@ mod trace;
 
 pub use blocker::{Blocker, BlockerCause, Note, NoteKind};
 pub use document::{Document, DocumentFault, DocumentLimits, Reading};
-pub use exercise::{Exercise, exercise, sample_arguments};
+pub use exercise::{Exercise, arguments_for, exercise, sample_arguments};
 pub use inference::{Evidence, EvidenceKind, Inference, Shown, Strength, is_sensitive_name};
 pub use list::ToolList;
 pub use operation::{FindFault, Method, OperationKey, OperationRef};
 pub use overlay::{OverlayAction, OverlayFault};
 pub use plan::{Body, BuildFault, HEADER_VALUE_BYTES_MAX, Prepared, RequestPlan, TARGET_BYTES_MAX};
 pub use projection::{Projection, ProjectionFault};
+pub use prose::is_hidden;
 pub use security::{AccessFlag, AccessRow, Choice, KeyPlace, Means, OAuthFlow, Requirement, Security};
 pub use serial::Nesting;
 pub use server::{Destination, Server, ServerFault};

@@ -29,7 +29,10 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// Control characters except line ends and tabs; characters without width; directions; tags and other fillers.
-fn is_hidden(character: char) -> bool {
+///
+/// A reviewer does not see them, and a model reads them.
+#[must_use]
+pub fn is_hidden(character: char) -> bool {
     (character.is_control() && !matches!(character, '\n' | '\t' | '\r'))
         || matches!(character,
             '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 /// The gate between AI agents and the systems they act on.
@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Find every fault of the configuration, then see whether each upstream can be reached
     Check(Check),
+    /// Say what an OpenAPI document offers, what of it is offered to whom, and what is in the way
+    Review(Review),
     /// Show each step of a call and the request that would be sent; send nothing
     Explain(CallArgs),
     /// List the tools, or those that a caller may use
@@ -59,9 +61,9 @@ pub(crate) enum Command {
     /// Add, list and revoke API keys
     #[command(subcommand)]
     Keys(Keys),
-    /// Print the JSON Schema of the configuration, or the Cedar schema of the policies
+    /// Print the JSON Schema of the configuration or of the readiness report, or the Cedar schema of the policies
     Schema(Schema),
-    /// Write a first configuration and policy folder
+    /// Write a first configuration and policy folder; for a document, every operation held, with the questions to answer
     Init(Init),
     /// Print a completion script for a shell
     Completions {
@@ -107,6 +109,45 @@ pub(crate) struct Check {
     pub(crate) offline: bool,
     #[command(flatten)]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Review {
+    /// The OpenAPI document, in JSON or YAML.
+    #[arg(value_name = "DOCUMENT", value_hint = ValueHint::FilePath)]
+    pub(crate) document: PathBuf,
+    /// The configuration that has the document; without it, nothing is reviewed.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+    /// The form of the report.
+    #[arg(long, value_enum, default_value_t = ReportForm::Table)]
+    pub(crate) format: ReportForm,
+    /// Short for `--format json`.
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+    /// Where to write the report; without it, standard output.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: Option<PathBuf>,
+    /// An earlier version of the document: say what changed since, and which approvals that takes away.
+    #[arg(long, value_name = "OLD", value_hint = ValueHint::FilePath)]
+    pub(crate) diff: Option<PathBuf>,
+}
+
+/// A form of the readiness report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportForm {
+    /// A short table for a terminal.
+    Table,
+    /// One page that needs nothing else.
+    Html,
+    /// For a pull request.
+    Markdown,
+    /// Everything, for programs; its schema is docs/review.schema.json.
+    Json,
+    /// For code scanning.
+    Sarif,
+    /// One line for each operation.
+    Csv,
 }
 
 #[derive(Debug, Args)]
@@ -267,15 +308,25 @@ pub(crate) struct Schema {
     /// The schema that the policies of the configuration are checked against, in Cedar's own notation.
     #[arg(long)]
     pub(crate) policy: bool,
+    /// The JSON Schema of the readiness report, as `tollhouse review` prints it for programs.
+    #[arg(long, conflicts_with = "policy")]
+    pub(crate) review: bool,
     #[command(flatten)]
     pub(crate) path: ConfigPath,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// The folder to write to. Nothing that is there is overwritten.
-    #[arg(value_name = "FOLDER", default_value = ".", value_hint = ValueHint::DirPath)]
-    pub(crate) folder: PathBuf,
+    /// The folder to write to; nothing that is there is overwritten. Or an OpenAPI document: its operations are added to
+    /// the configuration, each held, with the questions that a reviewer has to answer.
+    #[arg(value_name = "FOLDER_OR_DOCUMENT", default_value = ".", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: PathBuf,
+    /// The configuration to add a document to; written if it is not there.
+    #[arg(short, long, value_name = "FILE", default_value = "tollhouse.toml", value_hint = ValueHint::FilePath)]
+    pub(crate) config: PathBuf,
+    /// The name of the upstream for a document; by default made of its title.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) upstream: Option<String>,
 }
 
 /// Reads the command line; a wrong one is explained, and the process ends with 2.

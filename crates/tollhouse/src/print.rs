@@ -96,6 +96,14 @@ pub(crate) fn json(value: &impl Serialize) {
     bytes(format!("{}\n", escaped(&text)).as_bytes());
 }
 
+/// One JSON value as a text for a person or a file.
+///
+/// # Errors
+/// Where the value cannot be written as JSON.
+pub(crate) fn pretty(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(value).map(|text| format!("{}\n", escaped(&text)))
+}
+
 /// One JSON value on one line.
 pub(crate) fn json_line(value: &model::Value) {
     bytes(format!("{}\n", escaped(&value.to_string())).as_bytes());

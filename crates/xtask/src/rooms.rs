@@ -112,6 +112,11 @@ pub const ROOMS: &[Room] = &[
         touches: &[World::Listening, World::Timers],
     },
     Room {
+        name: "review",
+        floor: 5,
+        touches: &[],
+    },
+    Room {
         name: "tollhouse",
         floor: 6,
         touches: &[

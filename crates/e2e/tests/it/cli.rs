@@ -9,10 +9,11 @@ use e2e::said::{Said, run, shell, shell_command};
 use serde_json::json;
 
 /// Every command.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "demo",
     "serve",
     "check",
+    "review",
     "explain",
     "tools",
     "call",

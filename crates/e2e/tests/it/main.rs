@@ -41,6 +41,8 @@ mod owners;
 mod posts;
 mod probe;
 mod progress;
+mod readiness;
+mod readiness_forms;
 mod results;
 mod road;
 mod sessions;

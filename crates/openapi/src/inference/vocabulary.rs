@@ -184,6 +184,10 @@ pub(crate) const CHANGES_IN_FRONT: &[&str] = &[
     "connect",
     "disconnect",
     "redeem",
+    "advertise",
+    "bundle",
+    "monitor",
+    "unmonitor",
     "react",
     "vote",
 ];
@@ -307,7 +311,6 @@ const NAMES: &[(Exclusion, &[&[&str]])] = &[
             &["proxy"],
             &["portforward"],
             &["port", "forward"],
-            &["ssh"],
             &["script"],
             &["invoke"],
             &["terminal"],

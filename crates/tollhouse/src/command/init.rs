@@ -1,4 +1,7 @@
-//! `tollhouse init`: a first configuration and a first rule. Nothing that is there is overwritten.
+//! `tollhouse init`: a first configuration and a first rule. Nothing that is there is overwritten. What it does with a
+//! document is in `document`.
+
+mod document;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -19,25 +22,39 @@ const POLICY: &str = "// What no rule permits is refused. The vocabulary is in d
                       // ) when { resource.owner == principal.tenant };\n";
 
 pub(crate) fn init(args: &Init) -> Result<(), Failure> {
+    if args.target.is_file() {
+        return document::document(args);
+    }
     // `./tollhouse.toml` reads worse than `tollhouse.toml`, and is the same file.
-    let folder = if args.folder == Path::new(".") {
+    let folder = if args.target == Path::new(".") {
         Path::new("")
     } else {
-        &args.folder
+        &args.target
     };
-    let policy = folder.join("policy");
-    fs::create_dir_all(&policy)
-        .map_err(|error| Failure::Input(format!("`{}` cannot be made: {error}", policy.display())))?;
+    fs::create_dir_all(folder.join("policy")).map_err(|error| {
+        Failure::Input(format!(
+            "`{}` cannot be made: {error}",
+            folder.join("policy").display()
+        ))
+    })?;
     write_new(&folder.join("tollhouse.toml"), config::template())?;
-    write_new(&policy.join("rules.cedar"), POLICY)?;
+    policy_folder(folder)?;
     say!("");
-    say!("next, in the folder `{}`:", args.folder.display());
+    say!("next, in the folder `{}`:", args.target.display());
     say!("1. put the OpenAPI document of your service there as openapi.yaml");
     say!("2. write its address into tollhouse.toml, as `destination`");
     say!("3. see its operations with `tollhouse tools --held`, and list those you want as tools");
     say!("4. write a rule for them in policy/rules.cedar; what no rule permits is refused");
     say!("5. run `tollhouse check`, then `tollhouse keys add ada`, then `tollhouse serve`");
     Ok(())
+}
+
+/// The folder of the rules, with a first one in it that permits nothing.
+fn policy_folder(folder: &Path) -> Result<(), Failure> {
+    let policy = folder.join("policy");
+    fs::create_dir_all(&policy)
+        .map_err(|error| Failure::Input(format!("`{}` cannot be made: {error}", policy.display())))?;
+    write_new(&policy.join("rules.cedar"), POLICY)
 }
 
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {

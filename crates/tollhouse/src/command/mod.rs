@@ -8,6 +8,7 @@ mod explain;
 mod init;
 mod keys;
 mod probe;
+mod review;
 mod schema;
 mod serve;
 mod shell;
@@ -33,6 +34,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Demo(args) => block_on(demo::demo(args)),
         Command::Serve(args) => block_on(serve::serve(args)),
         Command::Check(args) => block_on(check::check(args)),
+        Command::Review(args) => block_on(review::review(args)),
         Command::Explain(args) => block_on(explain::explain(args)),
         Command::Tools(args) => block_on(tools::tools(args)),
         Command::Probe(args) => block_on(probe::probe(args)),

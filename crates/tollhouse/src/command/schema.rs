@@ -10,6 +10,8 @@ pub(crate) fn schema(args: &Schema) -> Result<(), Failure> {
         log::start_quiet();
         let reviewed = super::review(&args.path)?;
         say!("{}", reviewed.policy.schema_text());
+    } else if args.review {
+        print::json(&::review::schema());
     } else {
         print::json(&config::schema());
     }
