@@ -332,6 +332,12 @@ impl Tool {
         self.observed = observations.fresh(self).cloned();
     }
 
+    /// What a fresh probe observed of it.
+    #[must_use]
+    pub const fn observed(&self) -> Option<&Observation> {
+        self.observed.as_ref()
+    }
+
     /// What was observed of it, where it contradicts the declared class: the tool is held until that class is declared, or
     /// the operation is changed and probed again. No approval is for that.
     #[must_use]

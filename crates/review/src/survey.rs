@@ -66,8 +66,6 @@ pub struct Configured<'a> {
     pub gateway: &'a Gateway,
     /// The callers of the configuration, by name.
     pub callers: Vec<(String, Principal)>,
-    /// Classes that probes observed, by the public name of the tool. Only fresh ones.
-    pub observed: BTreeMap<String, Class>,
 }
 
 /// Makes the report.
@@ -186,9 +184,9 @@ fn reconcile(inputs: &Inputs<'_>, document: usize) -> Reconciliation {
     for (name, principal) in &configured.callers {
         let listed = listed(configured.gateway, principal);
         let strays = listed.iter().filter(|name| {
-            let held = own
-                .get(*name)
-                .is_some_and(|tool| tool.hold(Some(principal.caller()), inputs.now).is_some());
+            let held = own.get(*name).is_some_and(|tool| {
+                tool.contradiction().is_some() || tool.hold(Some(principal.caller()), inputs.now).is_some()
+            });
             held || !all.contains(*name)
         });
         reconciliation.strays.extend(strays.cloned());
@@ -201,7 +199,9 @@ fn reconcile(inputs: &Inputs<'_>, document: usize) -> Reconciliation {
     }
     reconciliation.unseen = own
         .iter()
-        .filter(|(name, tool)| tool.hold(None, inputs.now).is_none() && !seen.contains(*name))
+        .filter(|(name, tool)| {
+            tool.contradiction().is_none() && tool.hold(None, inputs.now).is_none() && !seen.contains(*name)
+        })
         .map(|(name, _)| name.clone())
         .collect();
     reconciliation.catalogue = own.into_keys().collect();
@@ -339,25 +339,22 @@ fn answers(inputs: &Inputs<'_>, row: &mut Row, tool: &Tool) {
         let block = held(&hold, &row.pointer);
         row.blockers.push(block);
     }
-    let observed = inputs
-        .configured
-        .as_ref()
-        .and_then(|configured| configured.observed.get(tool.name().as_str()).copied());
-    row.class.observed = row.class.observed.max(observed);
-    if let Some(observed) = observed {
-        row.contract = "observed by a probe".to_owned();
-        if observed > tool.class() {
-            row.blockers.push(Block {
-                code: "class.observed".to_owned(),
-                severity: Severity::Error,
-                pointer: row.pointer.clone(),
-                text: format!(
-                    "a probe observed class `{observed}`, and `{}` is declared",
-                    tool.class()
-                ),
-                clears: format!("declare `class = \"{observed}\"`"),
-            });
-        }
+    let Some(observed) = tool.observed() else {
+        return;
+    };
+    row.class.observed = row.class.observed.max(Some(observed.class));
+    row.contract = observed.to_string();
+    if tool.contradiction().is_some() {
+        row.blockers.push(Block {
+            code: "class.observed".to_owned(),
+            severity: Severity::Error,
+            pointer: row.pointer.clone(),
+            text: observed.to_string(),
+            clears: format!(
+                "declare `class = \"{}\"`, or correct the operation and probe it again",
+                observed.class
+            ),
+        });
     }
 }
 

@@ -9,13 +9,14 @@ use e2e::said::{Said, run, shell, shell_command};
 use serde_json::json;
 
 /// Every command.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "demo",
     "serve",
     "check",
     "review",
     "explain",
     "tools",
+    "probe",
     "call",
     "audit tail",
     "audit show",

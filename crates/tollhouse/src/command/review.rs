@@ -72,7 +72,6 @@ fn with_configuration(
         upstream,
         gateway: &looking.gateway,
         callers,
-        observed: BTreeMap::new(),
     };
     Ok(made(args, bytes, &document, Some(configured), old))
 }
