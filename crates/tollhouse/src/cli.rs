@@ -119,6 +119,9 @@ pub(crate) struct Review {
     /// The configuration that has the document; without it, nothing is reviewed.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+    /// An overlay that is applied to the document before it is read; can be given more than once, in their order.
+    #[arg(long = "overlay", value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "config")]
+    pub(crate) overlays: Vec<PathBuf>,
     /// The form of the report.
     #[arg(long, value_enum, default_value_t = ReportForm::Table)]
     pub(crate) format: ReportForm,

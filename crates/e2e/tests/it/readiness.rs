@@ -207,6 +207,59 @@ async fn a_diff_tells_what_changed_and_which_approvals_that_takes_away() {
     assert_eq!(report["changes"][0]["revokes"], json!(["orders_note: mutations"]));
 }
 
+#[tokio::test]
+async fn a_split_document_is_read_within_its_folder_and_overlays_come_after_the_count() {
+    let split = "openapi: 3.1.0\ninfo: {title: S, version: '1'}\npaths:\n  /a: {$ref: paths/a.yaml}\n  /b: {get: {operationId: readB}, delete: {operationId: dropB}}\n";
+    let overlay = "overlay: 1.0.0\ninfo: {title: o, version: '1'}\nactions:\n- {target: \"$.paths['/b'].delete\", remove: true}\n";
+    let house = House::new()
+        .with_file("spec/api.yaml", split)
+        .with_file(
+            "spec/paths/a.yaml",
+            "get: {operationId: readA}\npost: {operationId: makeA}\n",
+        )
+        .with_file("less.yaml", overlay)
+        .with_file("secret.yaml", "get: {operationId: outside}\n");
+    let whole = run(&house, ["review", "spec/api.yaml", "--json"])
+        .await
+        .ended(0)
+        .json();
+    assert_eq!(counts(&whole), [4, 0, 2, 0, 2]);
+    assert_eq!(whole["summary"]["counted"], 4);
+    assert_eq!(whole["subject"]["files"], json!(["paths/a.yaml"]));
+    let less = run(
+        &house,
+        ["review", "spec/api.yaml", "--overlay", "less.yaml", "--json"],
+    )
+    .await
+    .ended(0)
+    .json();
+    assert_eq!(counts(&less), [3, 0, 1, 0, 2]);
+    assert_eq!(
+        (&less["summary"]["counted"], &less["summary"]["overlays"]),
+        (&json!(4), &json!(-1))
+    );
+    assert_ne!(less["verdict"]["document"], whole["verdict"]["document"]);
+    // A link out of the folder, and a way up, lead nowhere.
+    std::fs::remove_file(house.path("spec/paths/a.yaml")).unwrap();
+    std::os::unix::fs::symlink(house.path("secret.yaml"), house.path("spec/paths/a.yaml")).unwrap();
+    let linked = run(&house, ["review", "spec/api.yaml", "--json"])
+        .await
+        .ended(0)
+        .json();
+    assert_eq!(counts(&linked), [2, 0, 1, 0, 1]);
+    assert!(
+        linked["subject"]["unreadable"][0]
+            .as_str()
+            .unwrap()
+            .contains("paths/a.yaml"),
+        "{}",
+        linked["subject"]
+    );
+    house.write("spec/api.yaml", split.replace("paths/a.yaml", "../secret.yaml"));
+    let up = run(&house, ["review", "spec/api.yaml"]).await.ended(1);
+    assert!(!up.out.contains("outside") && !up.err.contains("outside"));
+}
+
 // === init DOCUMENT ===
 
 fn text_of(house: &House) -> String {

@@ -1,16 +1,17 @@
 //! `tollhouse review`: the readiness report of a document, alone or with the configuration that has it. What is in the
 //! report is found by the room `review`; here it gets its parts, a progress bar, and a place to be written to.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IsTerminal as _, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use config::UpstreamSettings;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use model::Limits;
-use openapi::{Document, DocumentLimits};
+use openapi::{Document, DocumentLimits, Reading, Sources};
 use review::{Configured, Inputs, Report};
 
 use super::Looking;
@@ -34,10 +35,7 @@ pub(crate) async fn review(args: Review) -> Result<(), Failure> {
         None => None,
     };
     let report = match &args.config {
-        None => {
-            let document = document(&args.document, &bytes)?;
-            made(&args, &bytes, &document, None, old.as_ref())
-        }
+        None => alone(&args, &bytes, old.as_ref())?,
         Some(config) => {
             let path = ConfigPath {
                 config: config.clone(),
@@ -50,6 +48,94 @@ pub(crate) async fn review(args: Review) -> Result<(), Failure> {
     };
     write(&args, &report)?;
     judge(&report)
+}
+
+/// A document without a configuration: with the other files of its own folder, and the overlays of the command line.
+fn alone(args: &Review, bytes: &[u8], old: Option<&Document>) -> Result<Report, Failure> {
+    let mut overlays = Vec::new();
+    for path in &args.overlays {
+        overlays.push(read(path, Limits::default().document_bytes_max)?);
+    }
+    let overlays: Vec<&[u8]> = overlays.iter().map(Vec::as_slice).collect();
+    let folder = Folder::of(&args.document)?;
+    let reading = Reading {
+        limits: DocumentLimits::default(),
+        path: &folder.document,
+        sources: &folder,
+        overlays: &overlays,
+    };
+    let named = |fault| Failure::Input(format!("`{}`: {fault}", args.document.display()));
+    let document = Document::read_with(bytes, &reading).map_err(named)?;
+    let before_overlays = if overlays.is_empty() {
+        document.operations().count()
+    } else {
+        let bare = Reading {
+            overlays: &[],
+            ..reading
+        };
+        Document::read_with(bytes, &bare)
+            .map_err(named)?
+            .operations()
+            .count()
+    };
+    let subject = Subject {
+        bytes,
+        own_path: &folder.document,
+        files: &folder.files.borrow(),
+        document: &document,
+        before_overlays,
+    };
+    Ok(made(args, &subject, None, old))
+}
+
+/// The folder that a document lies in, and the files of it that were read. No link is followed, and nothing above it is read.
+struct Folder {
+    root: PathBuf,
+    document: String,
+    files: RefCell<BTreeMap<String, Vec<u8>>>,
+}
+
+impl Folder {
+    fn of(document: &Path) -> Result<Self, Failure> {
+        let whole = fs::canonicalize(document)
+            .map_err(|error| Failure::Input(format!("`{}` cannot be read: {error}", document.display())))?;
+        Ok(Self {
+            root: whole.parent().unwrap_or(Path::new("/")).to_owned(),
+            document: whole
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+            files: RefCell::default(),
+        })
+    }
+}
+
+impl Sources for Folder {
+    fn file(&self, path: &str) -> Option<Vec<u8>> {
+        let max = Limits::default().document_bytes_max;
+        let mut files = self.files.borrow_mut();
+        let read_before: usize = files.values().map(Vec::len).sum();
+        let whole = self.root.join(path);
+        // What is not where it says is behind a link.
+        if fs::canonicalize(&whole).ok()? != whole || !whole.is_file() {
+            return None;
+        }
+        let bytes = read(&whole, max.saturating_sub(read_before)).ok()?;
+        if read_before.saturating_add(bytes.len()) > max {
+            return None;
+        }
+        files.insert(path.to_owned(), bytes.clone());
+        Some(bytes)
+    }
+}
+
+/// What a report is about.
+struct Subject<'a> {
+    bytes: &'a [u8],
+    own_path: &'a str,
+    files: &'a BTreeMap<String, Vec<u8>>,
+    document: &'a Document,
+    before_overlays: usize,
 }
 
 fn with_configuration(
@@ -73,7 +159,14 @@ fn with_configuration(
         gateway: &looking.gateway,
         callers,
     };
-    Ok(made(args, bytes, &document, Some(configured), old))
+    let subject = Subject {
+        bytes,
+        own_path: "",
+        files: &BTreeMap::new(),
+        document: &document,
+        before_overlays: document.operations().count(),
+    };
+    Ok(made(args, &subject, Some(configured), old))
 }
 
 /// The upstream of the configuration that has exactly these bytes.
@@ -103,21 +196,20 @@ fn upstream<'s>(
 
 fn made(
     args: &Review,
-    bytes: &[u8],
-    document: &Document,
+    subject: &Subject<'_>,
     configured: Option<Configured<'_>>,
     old: Option<&Document>,
 ) -> Report {
-    let operations = document.operations().count();
-    let bar = bar(operations);
+    let document = subject.document;
+    let bar = bar(document.operations().count());
     let progress = |done: usize| bar.set_position(u64::try_from(done).unwrap_or(u64::MAX));
     let mut report = review::survey(&Inputs {
         path: &args.document.display().to_string(),
-        bytes,
-        own_path: "",
-        files: &BTreeMap::new(),
+        bytes: subject.bytes,
+        own_path: subject.own_path,
+        files: subject.files,
         document,
-        before_overlays: operations,
+        before_overlays: subject.before_overlays,
         build: BUILD,
         now: Timestamp::now(),
         configured,
