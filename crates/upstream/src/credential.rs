@@ -191,6 +191,11 @@ impl Credentials {
 // === impl Tokens ===
 
 impl Tokens {
+    /// How many there are.
+    pub(crate) const fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Gives up the tokens of a request that was not taken; says whether there were any.
     pub(crate) fn reject(&self) -> bool {
         for (source, scopes, token) in &self.0 {

@@ -19,6 +19,7 @@ use crate::credential::{CredentialFault, Credentials, Tokens};
 use crate::fault::SendFault;
 use crate::outgoing::{Outgoing, Retry, Trip};
 use crate::preview::Preview;
+use crate::token::TokenFault;
 
 /// Redirects that are followed, where an upstream may redirect at all.
 const HOPS_MAX: u8 = 3;
@@ -154,6 +155,16 @@ impl Service {
     #[must_use]
     pub fn reveals(&self, bytes: &[u8]) -> bool {
         self.credentials.are_in(bytes)
+    }
+
+    /// Gets the tokens that requests with this access need, as a call would: for whoever asks whether that can be done.
+    /// Gives how many there are. Nothing is sent to the service itself.
+    ///
+    /// # Errors
+    /// [`TokenFault`].
+    pub async fn sign_in(&self, access: &Access, deadline: Instant) -> Result<usize, TokenFault> {
+        let tokens = self.credentials.tokens(access, deadline).await?;
+        Ok(tokens.count())
     }
 
     /// Builds the request of a call, without credential.

@@ -552,6 +552,38 @@ async fn without_a_token_nothing_is_sent_and_the_failure_is_soon_forgotten() {
 }
 
 #[tokio::test]
+async fn check_gets_a_token_as_a_call_would_and_says_where_that_fails() {
+    let (service, tokens) = (Service::start(well).await, tokens("").await);
+    let house = house(
+        &service.url(),
+        &only_oauth(&tokens.url(), ""),
+        &["scoped", "free"],
+    );
+    let said = run(&house, ["check"]).await.ended(0);
+    assert!(
+        said.out
+            .contains("token for `desk_scoped`: reached, a token was got"),
+        "{}",
+        said.out
+    );
+    assert!(
+        !said.out.contains("token-1") && !said.err.contains("token-1"),
+        "{}",
+        said.out
+    );
+    assert_eq!(tokens.count(), 1);
+    tokens.script(|_| answer(400, &json!({"error":"invalid_scope"})));
+    let said = run(&house, ["check"]).await.ended(69);
+    let expected = "token for `desk_scoped`: NOT reached, the token endpoint answered 400 (`invalid_scope`)";
+    assert!(said.out.contains(expected), "{}", said.out);
+    tokens.forget();
+    run(&house, ["check", "--offline"]).await.ended(0);
+    assert_eq!(tokens.count(), 0);
+    // Only the question whether anybody is there went to the service.
+    assert!(service.arrived().iter().all(|one| one.method == "HEAD"));
+}
+
+#[tokio::test]
 async fn the_token_endpoint_has_a_network_rule_of_its_own() {
     let (service, tokens) = (Service::start(well).await, tokens("").await);
     let credentials = only_oauth(&tokens.url(), "").replace(", network = { allow = [\"127.0.0.0/8\"] }", "");

@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use catalog::Access;
 use config::{KeySetSetting, UpstreamSettings};
 use egress::{Client, ClientOptions, Destination, Network};
 use http::{Method, Request};
 use http_body_util::Full;
-use model::Limits;
+use model::{Limits, UpstreamName};
 use serde::Serialize;
 use server::KeySetKeeper;
 use tokio::time::Instant;
 
 use crate::cli::Check;
 use crate::failure::Failure;
+use crate::house::Reviewed;
 use crate::print::{self, say, tell};
 use crate::problem::{Problem, report};
 use crate::{house, log};
@@ -110,6 +112,7 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
                 .probes
                 .push(probe(upstream, &reviewed.settings.limits).await);
         }
+        sign_in(&reviewed, &mut outcome.probes).await;
     }
     match sources {
         Err(problems) => outcome.problems.extend(problems),
@@ -215,6 +218,35 @@ async fn probe(upstream: &UpstreamSettings, limits: &Limits) -> Probe {
             reached: false,
             detail,
         },
+    }
+}
+
+/// Gets a token for each set of scopes that the tools need, as a call would. What is got is not shown and not kept.
+async fn sign_in(reviewed: &Reviewed, probes: &mut Vec<Probe>) {
+    let mut asked: Vec<(&UpstreamName, &Access)> = Vec::new();
+    for tool in reviewed.catalog.tools() {
+        let one = (tool.upstream(), tool.access());
+        let Some(service) = reviewed
+            .services
+            .get(tool.upstream())
+            .filter(|_| !asked.contains(&one))
+        else {
+            continue;
+        };
+        asked.push(one);
+        let outcome = service
+            .sign_in(tool.access(), Instant::now() + PROBE_TIMEOUT)
+            .await;
+        let (reached, detail) = match outcome {
+            Ok(0) => continue,
+            Ok(_) => (true, "a token was got".to_owned()),
+            Err(fault) => (false, fault.to_string()),
+        };
+        probes.push(Probe {
+            what: format!("token for `{}`", tool.name()),
+            reached,
+            detail,
+        });
     }
 }
 
