@@ -807,3 +807,72 @@ fn verdict(
         build: inputs.build.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use openapi::DocumentLimits;
+
+    use super::*;
+
+    fn surveyed(read: &str, counted: &str) -> Report {
+        let document = Document::read(read.as_bytes(), &DocumentLimits::default()).unwrap();
+        survey(&Inputs {
+            path: "api.yaml",
+            bytes: counted.as_bytes(),
+            own_path: "",
+            files: &BTreeMap::new(),
+            document: &document,
+            before_overlays: document.operations().count(),
+            build: "test",
+            now: Timestamp::UNIX_EPOCH,
+            configured: None,
+            progress: &|_| {},
+        })
+    }
+
+    #[test]
+    fn a_report_whose_counts_do_not_fit_the_bytes_is_void() {
+        let two = "openapi: 3.1.0\npaths:\n  /a: {get: {}, delete: {}}\n";
+        let one = "openapi: 3.1.0\npaths:\n  /a: {get: {}}\n";
+        let none = "openapi: 3.1.0\npaths: {}\n";
+        for (read, counted, void) in [
+            (two, two, false),
+            (one, two, true),
+            (two, one, true),
+            (none, none, true),
+        ] {
+            let report = surveyed(read, counted);
+            assert_eq!(report.is_void(), void, "{counted}: {:?}", report.verdict.reasons);
+            assert!(!report.verdict.ready);
+        }
+        let lost = surveyed(one, two).verdict.reasons;
+        assert!(
+            lost[0].contains("1 operations were read and 2 are in the bytes"),
+            "{lost:?}"
+        );
+        let outside = surveyed(two, "paths:\n  /a: {$ref: 'https://x.example/a'}\n");
+        assert!(outside.is_void() && outside.summary.counted.is_none());
+    }
+
+    #[test]
+    fn every_operation_is_one_of_four_and_the_same_defect_stands_once() {
+        let text =
+            "openapi: 3.1.0\npaths:\n  /a/{x}: {get: {}}\n  /b/{x}: {get: {}}\n  /c: {get: {}, post: {}}\n";
+        let report = surveyed(text, text);
+        let summary = &report.summary;
+        assert_eq!(
+            (
+                summary.exposed,
+                summary.excluded,
+                summary.blocked,
+                summary.unreviewed
+            ),
+            (0, 1, 2, 1)
+        );
+        assert_eq!(report.blockers.len(), 1, "{:?}", report.blockers);
+        assert_eq!(
+            (report.blockers[0].count, report.blockers[0].pointers.len()),
+            (2, 2)
+        );
+    }
+}
