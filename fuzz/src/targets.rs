@@ -14,7 +14,7 @@ use config::PaperWorld;
 use identity::{Algorithm, ClaimMap, Issuer, KeySet, KeySets, Tokens};
 use jiff::Timestamp;
 use model::{Class, Exclusion, IssuerName, JsonLimits, Limits, Value};
-use openapi::{Document, DocumentLimits, Reading, Sources};
+use openapi::{Absent, Document, DocumentLimits, Reading, Sources};
 use wire::header::{Field, Fields};
 use wire::http::{Post, Reject, Sorted};
 use wire::sse::{Event, Reader, SseFault};
@@ -278,6 +278,7 @@ pub fn openapi(data: &[u8]) {
         bytes_max: 1 << 18,
         depth_max: 48,
         nodes_max: 50_000,
+        files_max: 16,
     };
     let met = openapi::exercise(data, &limits);
     if let Some(met) = &met {
@@ -310,6 +311,7 @@ pub fn review(data: &[u8]) {
             bytes_max: 1 << 18,
             depth_max: 48,
             nodes_max: 50_000,
+            files_max: 16,
         },
         path: "api.yaml",
         sources: &files,
@@ -346,12 +348,18 @@ pub fn review(data: &[u8]) {
 struct OneFile<'f>(&'f [u8]);
 
 impl Sources for OneFile<'_> {
-    fn file(&self, path: &str) -> Option<Vec<u8>> {
+    fn file(&self, path: &str) -> Result<Vec<u8>, Absent> {
         assert!(
             path.split('/').all(|step| !matches!(step, "" | "." | "..")) && !path.contains('\\'),
             "a path that leads out: {path:?}"
         );
-        (!self.0.is_empty()).then(|| self.0.to_vec())
+        if self.0.is_empty() {
+            return Err(Absent {
+                text: "there is no such file".to_owned(),
+                clears: "add it".to_owned(),
+            });
+        }
+        Ok(self.0.to_vec())
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! The texts of the configuration are not hashed as written, so that a comment or another order of keys changes no pin.
 
-use config::{Bind, OwnerSettings, ResourceBy, Scope, ToolSettings};
+use config::{
+    ArgumentSettings, Bind, Given, NestingRule, OwnerSettings, PagesBy, ResourceBy, Scope, ToolSettings,
+};
 use model::{Digest, Object, UpstreamName, Value, canonical};
 use serde_json::json;
 use wire::{Definition, Revision};
@@ -15,12 +17,12 @@ const TAG: &str = "tollhouse/tool/v1";
 pub(crate) fn of(
     upstream: &UpstreamName,
     bounds: &ToolSettings,
-    definition: &Definition,
+    (definition, base_path): (&Definition, &str),
     operation: Digest,
     access: &Access,
     long_running: Option<Value>,
 ) -> Digest {
-    let whole = json!({
+    let mut whole = json!({
         "upstream": upstream,
         "operation": operation,
         "definition": exact(Value::Object(definition.write(Revision::NEWEST_STATELESS))),
@@ -47,7 +49,70 @@ pub(crate) fn of(
         "long_running": long_running,
         "retry": bounds.retry.as_ref().map(|retry| json!({ "attempts": retry.attempts, "on": retry.on })),
     });
+    // What is not set is not there, so that a pin of before there was such a setting still holds.
+    if let Some(whole) = whole.as_object_mut() {
+        further(whole, bounds, base_path);
+    }
     Digest::of(TAG, &[&canonical(&whole)])
+}
+
+/// What most tools do not set.
+fn further(whole: &mut Object, bounds: &ToolSettings, base_path: &str) {
+    let mut add = |name: &str, value: Value| whole.insert(name.to_owned(), exact(value));
+    if !bounds.arguments.is_empty() {
+        add("arguments", bounds.arguments.iter().map(argument).collect());
+    }
+    if bounds.nesting != NestingRule::Refuse {
+        add("nesting", json!(format!("{:?}", bounds.nesting).to_lowercase()));
+    }
+    if bounds.allow_reserved {
+        add("allow_reserved", json!(true));
+    }
+    if let Some(media_type) = &bounds.media_type {
+        add("media_type", json!(media_type));
+    }
+    if let Some(accept) = &bounds.accept {
+        add("accept", json!(accept));
+    }
+    if !base_path.is_empty() {
+        add("base_path", json!(base_path));
+    }
+    if let Some(pages) = &bounds.pages {
+        add(
+            "pages",
+            json!({
+                "argument": pages.argument,
+                "asked": pages.asked,
+                "items": pages.items,
+                "max": pages.pages_max,
+                "by": match &pages.by {
+                    PagesBy::Cursor(path) => json!({ "next": path }),
+                    PagesBy::Link => json!("link"),
+                    PagesBy::Number(first) => json!({ "first": first }),
+                },
+            }),
+        );
+    }
+    if !bounds.errors.is_empty() {
+        add("errors", json!(bounds.errors));
+    }
+}
+
+/// The definition shows what callers read of an argument; this says what becomes of it.
+fn argument(argument: &ArgumentSettings) -> Value {
+    json!({
+        "name": argument.name,
+        "rename": argument.rename,
+        "hide": argument.hide,
+        "given": argument.given.as_ref().map(|given| match given {
+            Given::Fixed(value) => json!({ "fixed": value }),
+            Given::Tenant => json!({ "from": "principal.tenant" }),
+            Given::Subject => json!({ "from": "principal.subject" }),
+            Given::Client => json!({ "from": "principal.client" }),
+            Given::Issuer => json!({ "from": "principal.issuer" }),
+            Given::Claim(name) => json!({ "from": format!("claims.{name}") }),
+        }),
+    })
 }
 
 const fn scope_word(scope: Scope) -> &'static str {

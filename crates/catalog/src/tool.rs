@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use config::{CredentialSettings, ResourceBy, ToolSettings};
-use jiff::Timestamp;
-use model::{Caller, Class, Digest, ToolName, UpstreamName};
-use openapi::{
-    Blocker, Document, FindFault, Generated, Inference, Note, Projection, ProjectionFault, RequestPlan,
-    ToolOptions,
+use config::{
+    ArgumentSettings, CredentialSettings, NestingRule, PagesBy, PagesSettings, ResourceBy, ServerSettings,
+    ToolSettings,
 };
+use jiff::Timestamp;
+use model::{Caller, Class, Digest, ToolName, UpstreamName, Value};
+use openapi::{
+    ArgumentBounds, Blocker, Document, FindFault, Generated, Inference, Nesting, Note, OperationRef,
+    Projection, ProjectionFault, RequestPlan, ServerChoice, ServerFault, ToolOptions,
+};
+use serde_json::json;
 use wire::{Definition, Hints};
 
 use crate::access::{Access, AccessFault};
@@ -24,6 +28,8 @@ pub struct Tool {
     bounds: ToolSettings,
     definition: Arc<Definition>,
     argument_names: Vec<String>,
+    answers: Vec<String>,
+    may_be_empty: bool,
     plan: RequestPlan,
     projection: Option<Projection>,
     access: Access,
@@ -49,7 +55,7 @@ pub enum ReviewFault {
         fault: FindFault,
     },
     /// The operation cannot be a tool.
-    #[error("`{key}.operation`: {}", listed_blockers(.blockers))]
+    #[error("`{}`: {}", blocked_key(.key, .blockers), listed_blockers(.blockers))]
     Blocked {
         /// The tool's key.
         key: String,
@@ -72,6 +78,14 @@ pub enum ReviewFault {
         /// What is wrong.
         fault: WorkFault,
     },
+    /// The operation has no such server, or its URL is none.
+    #[error("`{key}.server`: {fault}")]
+    Server {
+        /// The tool's key.
+        key: String,
+        /// What is wrong.
+        fault: ServerFault,
+    },
     /// A JSONPath in `returns` does not parse.
     #[error("`{key}.returns`: {fault}")]
     Returns {
@@ -80,8 +94,16 @@ pub enum ReviewFault {
         /// What is wrong.
         fault: ProjectionFault,
     },
-    /// The bounds name an argument that the operation has not.
-    #[error("`{key}.{part}`: the operation has no argument `{argument}`; it has {}", listed(.known))]
+    /// The tool cannot have the argument that says how many pages are read.
+    #[error("`{key}.pages`: {why}")]
+    Pages {
+        /// The tool's key.
+        key: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The bounds name an argument that the tool has not.
+    #[error("`{key}.{part}`: the tool has no argument `{argument}`; it has {}", listed(.known))]
     NoArgument {
         /// The tool's key.
         key: String,
@@ -102,6 +124,16 @@ fn listed(names: &[String]) -> String {
     }
 }
 
+/// The key of what blocks a tool: its bounds only where nothing else does.
+fn blocked_key(key: &str, blockers: &[Blocker]) -> String {
+    let bounded = blockers.iter().map(|blocker| blocker.argument.as_deref());
+    match bounded.reduce(|one, other| one.and(other)) {
+        Some(Some(name)) if name.contains('.') => format!("{key}.argument.\"{name}\""),
+        Some(Some(name)) => format!("{key}.argument.{name}"),
+        Some(None) | None => format!("{key}.operation"),
+    }
+}
+
 fn listed_blockers(blockers: &[Blocker]) -> String {
     blockers
         .iter()
@@ -115,10 +147,11 @@ impl ReviewFault {
     #[must_use]
     pub fn key(&self) -> String {
         match self {
-            Self::Operation { key, .. } | Self::Blocked { key, .. } | Self::Access { key, .. } => {
-                format!("{key}.operation")
-            }
+            Self::Blocked { key, blockers } => blocked_key(key, blockers),
+            Self::Operation { key, .. } | Self::Access { key, .. } => format!("{key}.operation"),
             Self::LongRunning { key, fault } => format!("{key}.long_running.{}", fault.part),
+            Self::Server { key, .. } => format!("{key}.server"),
+            Self::Pages { key, .. } => format!("{key}.pages"),
             Self::Returns { key, .. } => format!("{key}.returns"),
             Self::NoArgument { key, part, .. } => format!("{key}.{part}"),
         }
@@ -147,26 +180,52 @@ impl Tool {
         let operation = document
             .find(&bounds.operation)
             .map_err(|fault| ReviewFault::Operation { key: key(), fault })?;
+        let base_path = base_path(document, &operation, bounds.server.as_ref())
+            .map_err(|fault| ReviewFault::Server { key: key(), fault })?;
         let options = ToolOptions {
             title: bounds.title.clone(),
             description: bounds.description.clone(),
-            inject: bounds.scope_argument.iter().cloned().collect(),
+            inject: injected(bounds),
             // Of long-running work, the result is what the last look says.
             returns: projection.clone().filter(|_| bounds.long_running.is_none()),
+            arguments: bounds.arguments.iter().filter_map(of_argument).collect(),
+            nesting: match bounds.nesting {
+                NestingRule::Refuse => Nesting::Refuse,
+                NestingRule::Indexed => Nesting::Indexed,
+                NestingRule::Unindexed => Nesting::Unindexed,
+            },
+            allow_reserved: bounds.allow_reserved,
+            media_type: bounds.media_type.clone(),
+            accept: bounds.accept.clone(),
+            base_path: base_path.clone(),
             ..ToolOptions::default()
         };
-        let generated = document
-            .tool(&operation, &options)
-            .map_err(|blockers| ReviewFault::Blocked { key: key(), blockers })?;
+        let mut generated = document.tool(&operation, &options).map_err(|mut blockers| {
+            for blocker in &mut blockers {
+                // The argument of `scope` has no table of its own.
+                if blocker.argument == bounds.scope_argument {
+                    blocker.argument = None;
+                }
+            }
+            ReviewFault::Blocked { key: key(), blockers }
+        })?;
         Self::check_arguments(bounds, &generated)?;
+        if let Some(pages) = &bounds.pages {
+            ask_for_pages(pages, &mut generated).map_err(|why| ReviewFault::Pages { key: key(), why })?;
+        }
         let access = Access::choose(upstream, &document.security(&operation), credentials)
             .map_err(|fault| ReviewFault::Access { key: key(), fault })?;
         let (long_running, output_schema, pinned) = match &bounds.long_running {
             None => (None, generated.output_schema, None),
             Some(settings) => {
-                let (reviewed, status) =
-                    LongRunning::review(upstream, settings, document, credentials, projection.clone())
-                        .map_err(|fault| ReviewFault::LongRunning { key: key(), fault })?;
+                let (reviewed, status) = LongRunning::review(
+                    upstream,
+                    (settings, bounds.server.as_ref()),
+                    document,
+                    credentials,
+                    projection.clone(),
+                )
+                .map_err(|fault| ReviewFault::LongRunning { key: key(), fault })?;
                 let pinned = work::pinned(settings, status.operation_digest);
                 (Some(reviewed), status.output_schema, Some(pinned))
             }
@@ -183,7 +242,7 @@ impl Tool {
         let pin = pin::of(
             upstream,
             bounds,
-            &definition,
+            (&definition, &base_path),
             generated.operation_digest,
             &access,
             pinned,
@@ -192,6 +251,8 @@ impl Tool {
             upstream: upstream.clone(),
             definition: Arc::new(definition),
             argument_names: generated.argument_names,
+            answers: generated.answers,
+            may_be_empty: generated.may_be_empty,
             plan: generated.plan,
             projection,
             access,
@@ -225,6 +286,9 @@ impl Tool {
             && let ResourceBy::Argument(argument) = &resource.by
         {
             check("resource.id", argument)?;
+        }
+        if let Some(pages) = &bounds.pages {
+            check("pages.argument", &pages.argument)?;
         }
         for fact in &bounds.facts {
             for bind in &fact.bind {
@@ -277,6 +341,23 @@ impl Tool {
     #[must_use]
     pub fn argument_names(&self) -> &[String] {
         &self.argument_names
+    }
+
+    /// Whether the document declares a media type, beside JSON, for a successful answer.
+    #[must_use]
+    pub fn answers_with(&self, media_type: &str) -> bool {
+        self.answers.iter().any(|declared| {
+            declared == media_type
+                || declared
+                    .strip_suffix('*')
+                    .is_some_and(|range| range.ends_with('/') && media_type.starts_with(range))
+        })
+    }
+
+    /// Whether a success can be without a body.
+    #[must_use]
+    pub const fn may_be_empty(&self) -> bool {
+        self.may_be_empty
     }
 
     /// How a call becomes a request.
@@ -370,6 +451,90 @@ impl Tool {
     pub const fn pin(&self) -> Digest {
         self.pin
     }
+}
+
+/// What stands before the path of an operation: the path of the server that the operator chose.
+pub(crate) fn base_path(
+    document: &Document,
+    operation: &OperationRef,
+    server: Option<&ServerSettings>,
+) -> Result<String, ServerFault> {
+    let Some(server) = server else {
+        return Ok(String::new());
+    };
+    let choice = ServerChoice {
+        url: server.url.clone(),
+        variables: server.variables.clone(),
+    };
+    document.base_path(operation, &choice)
+}
+
+/// Gives the tool the argument by which a caller says how many pages it wants.
+fn ask_for_pages(pages: &PagesSettings, generated: &mut Generated) -> Result<(), String> {
+    if generated.argument_names.contains(&pages.asked) {
+        return Err(format!(
+            "the tool has an argument `{}` already; choose another name by `as`",
+            pages.asked
+        ));
+    }
+    if pages.by == PagesBy::Link && generated.plan.query_name(&pages.argument).is_none() {
+        return Err(format!(
+            "the argument `{}` does not stand in the query, so no link can carry it",
+            pages.argument
+        ));
+    }
+    let properties = generated
+        .input_schema
+        .get_mut("properties")
+        .and_then(Value::as_object_mut)
+        .ok_or("the tool has no arguments")?;
+    let description = format!(
+        "How many pages to read with this call, from 1 to {}. The rows of all of them come as one list.",
+        pages.pages_max
+    );
+    properties.insert(
+        pages.asked.clone(),
+        json!({
+            "type": "integer",
+            "minimum": 1,
+            "maximum": pages.pages_max,
+            "default": 1,
+            "description": description,
+        }),
+    );
+    generated.argument_names.push(pages.asked.clone());
+    Ok(())
+}
+
+/// The arguments that Tollhouse gives.
+fn injected(bounds: &ToolSettings) -> Vec<String> {
+    let given = bounds
+        .arguments
+        .iter()
+        .filter(|argument| argument.given.is_some());
+    bounds
+        .scope_argument
+        .iter()
+        .cloned()
+        .chain(given.map(|argument| argument.name.clone()))
+        .collect()
+}
+
+/// The bounds of an argument that callers give, or that nobody gives.
+fn of_argument(argument: &ArgumentSettings) -> Option<(String, ArgumentBounds)> {
+    let bounds = ArgumentBounds {
+        rename: argument.rename.clone(),
+        description: argument.description.clone(),
+        unit: argument.unit.clone(),
+        required: argument.required,
+        hidden: argument.hide,
+        values: argument.values.clone(),
+        minimum: argument.minimum.clone(),
+        maximum: argument.maximum.clone(),
+        length_max: argument.length_max,
+        items_max: argument.items_max,
+    };
+    argument.given.is_none().then(|| (argument.name.clone(), bounds))
 }
 
 /// Hints from the declared class, never from an HTTP verb (DESIGN section 10: a GET proves nothing).

@@ -1,13 +1,14 @@
 //! Work that takes longer than one request: the operations that look after it and call it off, and how its end is known.
 //! It sends nothing; that is `upstream`.
 
-use config::{CredentialSettings, LongRunningSettings};
+use config::{CredentialSettings, LongRunningSettings, ServerSettings};
 use model::{Digest, Object, UpstreamName, Value};
 use openapi::{
     BuildFault, Document, Generated, Prepared, Projection, ProjectionFault, RequestPlan, ToolOptions,
 };
 
 use crate::access::Access;
+use crate::tool::base_path;
 
 /// How the work of a tool is looked after.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl LongRunning {
     /// result of the call.
     pub(crate) fn review(
         upstream: &UpstreamName,
-        settings: &LongRunningSettings,
+        (settings, server): (&LongRunningSettings, Option<&ServerSettings>),
         document: &Document,
         credentials: &CredentialSettings,
         returns: Option<Projection>,
@@ -73,6 +74,7 @@ impl LongRunning {
         let reviewing = Reviewing {
             upstream,
             settings,
+            server,
             document,
             credentials,
         };
@@ -196,6 +198,7 @@ impl Step {
 struct Reviewing<'a> {
     upstream: &'a UpstreamName,
     settings: &'a LongRunningSettings,
+    server: Option<&'a ServerSettings>,
     document: &'a Document,
     credentials: &'a CredentialSettings,
 }
@@ -212,8 +215,11 @@ impl Reviewing<'_> {
             .document
             .find(operation)
             .map_err(|error| fault(error.to_string()))?;
+        let base_path =
+            base_path(self.document, &found, self.server).map_err(|error| fault(error.to_string()))?;
         let options = ToolOptions {
             returns,
+            base_path,
             ..ToolOptions::default()
         };
         let generated = self.document.tool(&found, &options).map_err(|blockers| {

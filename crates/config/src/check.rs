@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::address;
 use crate::amount;
+use crate::datum;
 use crate::fault::{ConfigFault, FaultKind, Faults, Wrong};
 use crate::form::Form;
 use crate::key::{Choice, Key, Kind, Need, Section, one_of};
@@ -201,6 +202,9 @@ impl Check<'_> {
                 Ok(millis) => self.bounds(Some(millis), (*min, *max), amount::millis_text, text, at),
                 Err(wrong) => self.wrong(&wrong, text, at),
             },
+            (Kind::Number, value) if datum::number(value).is_some() => {}
+            (Kind::Datum { lists: true }, value) if datum::value(value).is_some() => {}
+            (Kind::Datum { lists: false }, value) if datum::single(value).is_some() => {}
             (Kind::Word { what, words }, Value::Text(text)) => self.word(what, words, text, at),
             (Kind::List { of, min, max }, Value::List(items)) => {
                 if self.length(items.len(), (*min, *max), "items", at) {

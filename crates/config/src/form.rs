@@ -3,6 +3,7 @@
 //! A list. The judges are in `text.rs`, `address.rs` and `query.rs`.
 
 use crate::address;
+use crate::argument::Given;
 use crate::fault::{Wrong, wrong};
 use crate::query;
 use crate::text;
@@ -182,6 +183,14 @@ pub(crate) static DESTINATION: Form = Form::new(
     address::destination,
 )
 .indirect(Indirect::VariableOrFile)
+.url();
+
+pub(crate) static REFERENCE_URL: Form = Form::new(
+    "URL",
+    "a URL without query, as https://schemas.example.com/common/",
+    Some("^https?://[^?#]+$"),
+    address::destination,
+)
 .url();
 
 pub(crate) static ISSUER_URL: Form = Form::new(
@@ -398,6 +407,31 @@ pub(crate) static ARGUMENT: Form = Form::new(
     Some("^[A-Za-z0-9_.-]{1,64}$"),
     text::argument,
 );
+pub(crate) static GIVEN: Form = Form::new(
+    "part of a caller",
+    "one of principal.tenant, principal.subject, principal.client, principal.issuer, claims.NAME",
+    Some(r"^(principal\.(tenant|subject|client|issuer)|claims\..+)$"),
+    |text| Given::parse(text).map(drop),
+);
+pub(crate) static UNIT: Form = Form::new("unit", "a few words, as `cents (EUR)`", None, |text| {
+    text::prose(text, 64, false)
+});
+pub(crate) static STATUS: Form = Form::new(
+    "status",
+    "a status code from 400 to 599, or 4xx or 5xx",
+    Some("^[45]([0-9][0-9]|xx)$"),
+    text::error_status,
+);
+pub(crate) static MEDIA_TYPE: Form = Form::new(
+    "media type",
+    "a media type without parameters, as `text/csv`",
+    Some("^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$"),
+    text::media_type,
+);
+pub(crate) static SERVER_URL: Form =
+    Form::new("server URL", "a server as the document writes it", None, |text| {
+        text::prose(text, 1_024, false)
+    });
 pub(crate) static RESOURCE_ID: Form = Form::new(
     "argument",
     "a top-level argument, as `invoiceId` or `$.invoiceId`",

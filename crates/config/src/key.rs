@@ -19,6 +19,10 @@ pub(crate) enum Kind {
     Size { min: u64, max: u64 },
     /// Milliseconds: a text with a unit.
     Span { min: u64, max: u64 },
+    /// A number, whole or not.
+    Number,
+    /// A value of an argument: a text, a number, `true` or `false`, or where lists are taken a list of these.
+    Datum { lists: bool },
     /// One of a few words.
     Word {
         what: &'static str,
@@ -177,6 +181,8 @@ impl Kind {
             | Self::Count { .. }
             | Self::Size { .. }
             | Self::Span { .. }
+            | Self::Number
+            | Self::Datum { .. }
             | Self::Word { .. }
             | Self::OneOrMany { .. } => None,
         }
@@ -188,9 +194,13 @@ impl Kind {
             Self::Text(form) | Self::OneOrMany { of: form, .. } => form.hidden,
             Self::List { of, .. } | Self::Named { of, .. } => of.hidden(),
             Self::Table(section) => section.keys().iter().any(|key| key.kind.hidden()),
-            Self::Truth | Self::Count { .. } | Self::Size { .. } | Self::Span { .. } | Self::Word { .. } => {
-                false
-            }
+            Self::Truth
+            | Self::Count { .. }
+            | Self::Size { .. }
+            | Self::Span { .. }
+            | Self::Number
+            | Self::Datum { .. }
+            | Self::Word { .. } => false,
         }
     }
 
@@ -202,6 +212,11 @@ impl Kind {
             Self::Count { min, max } => format!("a whole number from {min} to {max}"),
             Self::Size { .. } => amount::SIZE_EXPECTED.to_owned(),
             Self::Span { .. } => amount::SPAN_EXPECTED.to_owned(),
+            Self::Number => "a number".to_owned(),
+            Self::Datum { lists: true } => {
+                "a text in quotes, a number, true or false, or a list of these".to_owned()
+            }
+            Self::Datum { lists: false } => "a text in quotes, a number, true or false".to_owned(),
             Self::Word { words, .. } => one_of(words),
             Self::List { .. } => "a list in square brackets".to_owned(),
             Self::OneOrMany { of, .. } => format!("a text in quotes or a list of them: {}", of.expected),

@@ -44,9 +44,11 @@ mod address;
 mod agreement;
 mod amount;
 mod approval;
+mod argument;
 mod caller;
 mod check;
 mod credential;
+mod datum;
 mod fault;
 mod form;
 mod identity;
@@ -74,6 +76,7 @@ mod work;
 mod world;
 
 pub use approval::{Approval, Approved, Audience};
+pub use argument::{ArgumentSettings, Given};
 pub use caller::CallerSettings;
 pub use check::quoted;
 pub use credential::{ClientMethod, CredentialSetting, CredentialSettings, OAuthSettings, TokenEndpoint};
@@ -95,8 +98,9 @@ pub use settings::{Durability, LedgerSettings, LogFormat, LogLevel, LogSettings,
 pub use source::{Owners, SourceSettings, StoreSetting};
 pub use template::template;
 pub use tool::{
-    ConsentWaiver, ResourceBy, ResourceSettings, RetrySettings, RowsSettings, Scope, ToolSettings,
+    ConsentWaiver, NestingRule, PagesBy, PagesSettings, ResourceBy, ResourceSettings, RetrySettings,
+    RowsSettings, Scope, ServerSettings, ToolSettings,
 };
-pub use upstream::{Redirects, UpstreamSettings};
+pub use upstream::{DocumentRoot, Redirects, ReferenceSettings, UpstreamSettings};
 pub use work::LongRunningSettings;
 pub use world::{NotUnicode, PaperWorld, ReadFault, SystemWorld, World};

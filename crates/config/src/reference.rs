@@ -82,6 +82,9 @@ fn value(kind: &Kind) -> String {
         Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
         Kind::Size { min, max } => format!("a size from {} to {}", bytes_text(*min), bytes_text(*max)),
         Kind::Span { min, max } => format!("a duration from {} to {}", millis_text(*min), millis_text(*max)),
+        Kind::Number => "a number".to_owned(),
+        Kind::Datum { lists: true } => "a text, a number, `true` or `false`, or a list of these".to_owned(),
+        Kind::Datum { lists: false } => "a text, a number, `true` or `false`".to_owned(),
         Kind::Word { words, .. } => {
             let words: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
             format!("one of {}", words.join(", "))

@@ -61,11 +61,24 @@ fn section(section: &Section) -> Object {
     if !required.is_empty() {
         schema.insert("required".to_owned(), json!(required));
     }
-    for Choice { keys, required } in section.choices {
-        let one = keys.iter().map(|key| json!({ "required": [key] }));
-        let none = json!({ "not": { "anyOf": one.clone().collect::<Vec<_>>() } });
-        let all: Vec<Value> = one.chain((!required).then_some(none)).collect();
-        schema.insert("oneOf".to_owned(), Value::Array(all));
+    let mut choices: Vec<Value> = section
+        .choices
+        .iter()
+        .map(|Choice { keys, required }| {
+            let one = keys.iter().map(|key| json!({ "required": [key] }));
+            let none = json!({ "not": { "anyOf": one.clone().collect::<Vec<_>>() } });
+            one.chain((!required).then_some(none)).collect()
+        })
+        .collect();
+    if choices.len() > 1 {
+        // A keyword stands once in an object.
+        let each: Vec<Value> = choices
+            .into_iter()
+            .map(|choice| json!({ "oneOf": choice }))
+            .collect();
+        schema.insert("allOf".to_owned(), Value::Array(each));
+    } else if let Some(choice) = choices.pop() {
+        schema.insert("oneOf".to_owned(), choice);
     }
     schema
 }
@@ -94,6 +107,12 @@ fn kind(kind: &Kind) -> Object {
             { "type": "string", "pattern": amount::SIZE_PATTERN },
         ] }),
         Kind::Span { .. } => json!({ "type": "string", "pattern": amount::SPAN_PATTERN }),
+        Kind::Number => json!({ "type": "number" }),
+        Kind::Datum { lists: false } => json!({ "type": ["string", "number", "boolean"] }),
+        Kind::Datum { lists: true } => json!({ "anyOf": [
+            { "type": ["string", "number", "boolean"] },
+            { "type": "array", "items": { "type": ["string", "number", "boolean"] } },
+        ] }),
         Kind::Word { words, .. } => json!({ "type": "string", "enum": words }),
         Kind::List { of, min, max } => {
             json!({ "type": "array", "items": self::kind(of), "minItems": min, "maxItems": max })

@@ -3,6 +3,7 @@
 mod approval;
 mod credential;
 mod probe;
+mod tool;
 mod work;
 
 use std::sync::LazyLock;
@@ -14,7 +15,10 @@ use crate::form;
 use crate::key::{Choice, Key, Keys, Kind, Section, defaulted, optional, required};
 use credential::CREDENTIAL;
 use probe::PROBE;
-use work::LONG_RUNNING;
+
+#[cfg(test)]
+pub(crate) use tool::CLASSES;
+use tool::{NESTINGS, SERVER, TOOL};
 
 /// The name of the table of limits.
 pub(crate) const LIMITS_AT: &str = "limits";
@@ -522,13 +526,36 @@ static UPSTREAM: Section = Section {
             "openapi",
             Kind::Text(&form::DOCUMENT_PATH),
             "\"billing.yaml\"",
-            "The OpenAPI document, JSON or YAML.",
+            "The OpenAPI document, JSON or YAML: version 2.0, 3.0, 3.1 or 3.2.",
+        ),
+        optional(
+            "openapi_root",
+            Kind::Text(&form::PATH),
+            "\"spec\"",
+            "The folder that relative references of the document stay inside of. Symbolic links in it are not followed. Default: the folder of the document.",
+        ),
+        defaulted(
+            "overlays",
+            Kind::List {
+                of: &Kind::Text(&form::PATH),
+                min: 0,
+                max: 16,
+            },
+            "[]",
+            "[\"billing.overlay.yaml\"]",
+            "Overlays (OpenAPI Overlay 1.0 or 1.1) that are applied to the document in this order before it is read.",
+        ),
+        optional(
+            "references",
+            Kind::Table(&REFERENCES),
+            "{ from = [\"https://schemas.example.com/common/\"] }",
+            "Servers that files of the document may be fetched from. Without it, a reference to a server blocks the operations that need it.",
         ),
         required(
             "destination",
             Kind::Text(&form::DESTINATION),
             "\"https://billing.internal:8443/api\"",
-            "Where the service is. What the document says in `servers` is not used.",
+            "Where the service is. Scheme, host and port are always from here, whatever the document says in `servers`.",
         ),
         optional(
             "network",
@@ -557,6 +584,22 @@ static UPSTREAM: Section = Section {
             TIMEOUT,
             "\"5s\"",
             "The deadline of calls whose tool sets none.",
+        ),
+        defaulted(
+            "nesting",
+            Kind::Word {
+                what: "way of nesting",
+                words: NESTINGS,
+            },
+            "\"refuse\"",
+            "\"indexed\"",
+            "How this API writes values inside of `deepObject`, which OpenAPI does not define: `indexed` is `a[b][c]` and `a[0]`, `unindexed` is `a[b][c]` and `a[]`. With `refuse`, operations that need it are blocked.",
+        ),
+        optional(
+            "server",
+            Kind::Table(&SERVER),
+            "{ variables = { version = \"v2\" } }",
+            "Takes the path before the operations from a server of the document. Without it, requests begin at `destination`.",
         ),
         optional(
             "headers",
@@ -610,310 +653,31 @@ static UPSTREAM: Section = Section {
     }],
 };
 
-pub(crate) const CLASSES: &[&str] = &["read", "sensitive-read", "write", "destructive"];
-
-static TOOL: Section = Section {
-    at: "upstream.<name>.tool.<name>",
-    doc: "One operation that agents may call, as a reviewer bounds it. Its public name is the name of the upstream, `_`, and the name here; together at most 64 characters.",
+static REFERENCES: Section = Section {
+    at: "upstream.<name>.references",
+    doc: "Servers that files of the document may be fetched from, when Tollhouse starts. No redirect is followed, and no credential is sent.",
     keys: Keys::Here(&[
         required(
-            "operation",
-            Kind::Text(&form::OPERATION),
-            "\"getInvoice\"",
-            "The operation of the document: its `operationId`, or its method and path.",
-        ),
-        optional(
-            "title",
-            Kind::Text(&form::TITLE),
-            "\"Invoice status\"",
-            "The name that people see. Default: the summary of the operation.",
-        ),
-        optional(
-            "description",
-            Kind::Text(&form::DESCRIPTION),
-            "\"Payment status of one invoice of your own organisation.\"",
-            "What models read. Default: the description of the operation.",
-        ),
-        required(
-            "class",
-            Kind::Word {
-                what: "class",
-                words: CLASSES,
-            },
-            "\"read\"",
-            "What a call can do to the world, as the reviewer judges it. A GET proves nothing.",
-        ),
-        optional(
-            "resource",
-            Kind::Table(&RESOURCE),
-            "{ type = \"Invoice\", id = \"$.invoiceId\" }",
-            "The thing that a call is about. Policies see it as `resource`.",
-        ),
-        optional(
-            "owner",
-            Kind::Table(&OWNER),
-            "{ source = \"directory\", query = \"select tenant from invoice where id = $1\" }",
-            "Who owns the thing. Looked up before the call; an unknown owner is a no.",
-        ),
-        optional(
-            "scope",
-            Kind::Table(&SCOPE),
-            "{ argument = \"tenant\" }",
-            "For tools that list: the argument of the operation that Tollhouse sets to the caller's own scope. The caller cannot set it.",
-        ),
-        optional(
-            "rows",
-            Kind::Table(&ROWS),
-            "{ items = \"$.invoices\", owner = \"$.tenant\" }",
-            "For tools that list: rows of other owners are dropped. A row whose owner is unknown does not leave.",
-        ),
-        optional(
-            "facts",
-            Kind::Named {
-                name: &form::FACT_NAME,
-                of: &Kind::Table(&FACT),
-                min: 0,
+            "from",
+            Kind::List {
+                of: &Kind::Text(&form::REFERENCE_URL),
+                min: 1,
                 max: 32,
             },
-            "",
-            "Further facts that policies see as `context.facts.<name>`.",
+            "[\"https://schemas.example.com/common/\"]",
+            "URLs: one that ends with `/` allows everything below it, any other one file.",
         ),
         optional(
-            "returns",
-            Kind::Named {
-                name: &form::FIELD_NAME,
-                of: &Kind::Text(&form::JSON_PATH),
-                min: 1,
-                max: 256,
-            },
-            "{ status = \"$.status\" }",
-            "The only parts of the answer that leave: a name and a path (RFC 9535) each. Default: the whole answer.",
+            "network",
+            Kind::Table(&NETWORK),
+            "{ allow = [\"10.20.0.0/16\"] }",
+            "Where these servers may be, beyond the public internet.",
         ),
         optional(
-            "timeout",
-            TIMEOUT,
-            "\"5s\"",
-            "The deadline of a call. Default: that of the upstream, else `limits.call_timeout`.",
-        ),
-        optional(
-            "retry",
-            Kind::Table(&RETRY),
-            "{ attempts = 2, on = [502, 503, 504] }",
-            "When a reading call is tried again. Calls that change state never are.",
-        ),
-        optional(
-            "long_running",
-            Kind::Table(&LONG_RUNNING),
-            "{ status = \"getReport\", id = \"$.job_id\", state = \"$.status\", done = [\"done\"] }",
-            "For operations that start work and answer at once: the call lasts until the work has ended, and its result is what the status operation says then.",
-        ),
-        optional(
-            "consent",
-            Kind::Table(&CONSENT),
-            "{ waived_by = \"Grace Hopper\", because = \"a sandbox with synthetic data\", until = \"2027-01-31\" }",
-            "Waives the approval of each call by a person, for a tool that changes state.",
-        ),
-        optional(
-            "approval",
-            Kind::Table(&approval::APPROVALS),
-            "",
-            "Who answers for it that this tool is offered although operations like it are left out by default. What needs one and has none is held.",
-        ),
-    ]),
-    choices: &[Choice {
-        keys: &["retry", "long_running"],
-        required: false,
-    }],
-};
-
-static RESOURCE: Section = Section {
-    at: "upstream.<name>.tool.<name>.resource",
-    doc: "The thing that a call is about: one that an argument names (`id`), or the caller's own scope (`scope`).",
-    keys: Keys::Here(&[
-        required(
-            "type",
-            Kind::Text(&form::RESOURCE_TYPE),
-            "\"Invoice\"",
-            "Its type, as policies name it.",
-        ),
-        optional(
-            "id",
-            Kind::Text(&form::RESOURCE_ID),
-            "\"$.invoiceId\"",
-            "The top-level argument that names it.",
-        ),
-        optional(
-            "scope",
-            Kind::Word {
-                what: "scope",
-                words: &["tenant", "subject"],
-            },
-            "\"tenant\"",
-            "For tools that list: what belongs to the caller's organisation, or to the caller alone.",
-        ),
-    ]),
-    choices: &[Choice {
-        keys: &["id", "scope"],
-        required: true,
-    }],
-};
-
-const BINDS: Kind = Kind::List {
-    of: &Kind::Text(&form::BIND),
-    min: 0,
-    max: 32,
-};
-
-static OWNER: Section = Section {
-    at: "upstream.<name>.tool.<name>.owner",
-    doc: "Who owns the thing: asked of a source, or listed in the caller's own claims.",
-    keys: Keys::Here(&[
-        optional(
-            "source",
-            Kind::Text(&form::SOURCE_NAME),
-            "\"directory\"",
-            "The name of a source, as in `[source.directory]`.",
-        ),
-        optional(
-            "query",
-            Kind::Text(&form::QUERY),
-            "\"select tenant from invoice where id = $1\"",
-            "For a source with `sql`: a query that gives the owner in one row with one column. No row means unknown; more than one is a fault.",
-        ),
-        optional(
-            "bind",
-            BINDS,
-            "[\"resource.id\"]",
-            "The values of `$1`, `$2`, … in the query. Default: `[\"resource.id\"]`.",
-        ),
-        optional(
-            "claims",
-            Kind::Text(&form::CLAIM_NAME),
-            "\"accounts\"",
-            "A claim of the caller that lists ids. A thing whose id is in it belongs to the caller's tenant, or to the caller where it has no tenant.",
-        ),
-    ]),
-    choices: &[Choice {
-        keys: &["source", "claims"],
-        required: true,
-    }],
-};
-
-static SCOPE: Section = Section {
-    at: "upstream.<name>.tool.<name>.scope",
-    doc: "The argument that Tollhouse sets.",
-    keys: Keys::Here(&[required(
-        "argument",
-        Kind::Text(&form::ARGUMENT),
-        "\"tenant\"",
-        "The argument of the operation that gets the caller's own scope.",
-    )]),
-    choices: &[],
-};
-
-static ROWS: Section = Section {
-    at: "upstream.<name>.tool.<name>.rows",
-    doc: "Which rows of an answer leave.",
-    keys: Keys::Here(&[
-        required(
-            "items",
-            Kind::Text(&form::JSON_PATH),
-            "\"$.invoices\"",
-            "The list of rows in the answer.",
-        ),
-        required(
-            "owner",
-            Kind::Text(&form::JSON_PATH),
-            "\"$.tenant\"",
-            "The owner in a row.",
-        ),
-    ]),
-    choices: &[],
-};
-
-static FACT: Section = Section {
-    at: "upstream.<name>.tool.<name>.facts.<name>",
-    doc: "One fact, asked of a source with `sql` before the call.",
-    keys: Keys::Here(&[
-        required(
-            "source",
-            Kind::Text(&form::SOURCE_NAME),
-            "\"directory\"",
-            "The name of a source with `sql`.",
-        ),
-        required(
-            "query",
-            Kind::Text(&form::QUERY),
-            "\"select count(*) > 0 from member where tenant = $1 and subject = $2\"",
-            "A query that gives the fact in one row with one column.",
-        ),
-        defaulted(
-            "bind",
-            BINDS,
-            "[]",
-            "[\"principal.tenant\", \"principal.subject\"]",
-            "The values of `$1`, `$2`, … in the query.",
-        ),
-        defaulted(
-            "type",
-            Kind::Word {
-                what: "fact type",
-                words: &["truth", "integer", "text"],
-            },
-            "\"truth\"",
-            "\"integer\"",
-            "What the fact is.",
-        ),
-    ]),
-    choices: &[],
-};
-
-static RETRY: Section = Section {
-    at: "upstream.<name>.tool.<name>.retry",
-    doc: "When a reading call is tried again, within its deadline.",
-    keys: Keys::Here(&[
-        defaulted(
-            "attempts",
-            Kind::Count { min: 1, max: 5 },
-            "2",
-            "3",
-            "How often a call is tried in all.",
-        ),
-        required(
-            "on",
-            Kind::List {
-                of: &Kind::Count { min: 100, max: 599 },
-                min: 1,
-                max: 16,
-            },
-            "[502, 503, 504]",
-            "The answers after which it is tried again: 429 or 5xx.",
-        ),
-    ]),
-    choices: &[],
-};
-
-static CONSENT: Section = Section {
-    at: "upstream.<name>.tool.<name>.consent",
-    doc: "A waiver: who answers for it that no person approves each call, why, and until when. It is written into the ledger with each call.",
-    keys: Keys::Here(&[
-        required(
-            "waived_by",
-            Kind::Text(&form::REASON),
-            "\"Grace Hopper\"",
-            "Who answers for it.",
-        ),
-        required(
-            "because",
-            Kind::Text(&form::REASON),
-            "\"a sandbox with synthetic data\"",
-            "Why.",
-        ),
-        required(
-            "until",
-            Kind::Text(&form::DATE),
-            "\"2027-01-31\"",
-            "The last day on which it holds (UTC). Afterwards the tool is refused.",
+            "tls",
+            Kind::Table(&TLS),
+            "{ ca = \"ca.pem\" }",
+            "Whom to trust, beyond the system's authorities.",
         ),
     ]),
     choices: &[],

@@ -43,6 +43,31 @@ pub(crate) fn argument(text: &str) -> Result<(), Wrong> {
     })
 }
 
+/// A status code of an error, or all of a hundred.
+pub(crate) fn error_status(text: &str) -> Result<(), Wrong> {
+    let is_code = text.len() == 3 && text.parse::<u16>().is_ok_and(|code| (400..=599).contains(&code));
+    if is_code || matches!(text, "4xx" | "5xx") {
+        Ok(())
+    } else {
+        Err(wrong("is no status of an error"))
+    }
+}
+
+/// A media type without parameters.
+pub(crate) fn media_type(text: &str) -> Result<(), Wrong> {
+    bounded(text, 128)?;
+    let is_token = |part: &str| {
+        !part.is_empty()
+            && part
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "!#$&^_.+-".contains(c))
+    };
+    match text.split_once('/') {
+        Some((kind, subtype)) if is_token(kind) && is_token(subtype) => Ok(()),
+        Some(_) | None => Err(wrong("is no media type")),
+    }
+}
+
 /// The name of the top-level argument that `invoiceId` or `$.invoiceId` means.
 pub(crate) fn resource_id(text: &str) -> Result<String, Wrong> {
     let Some(name) = text.strip_prefix('$') else {

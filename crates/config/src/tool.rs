@@ -1,6 +1,7 @@
 //! Tools, as a reviewer bounds them, and everything that must fit together in one. Whether the document has the
 //! operation is known only to the room that reads documents.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::civil::Date;
@@ -8,6 +9,7 @@ use jiff::tz::Offset;
 use model::{Class, ResourceType, ToolName, UpstreamName};
 
 use crate::approval::{self, Approval};
+use crate::argument::{self, ArgumentSettings};
 use crate::fault::FaultKind;
 use crate::lookup::{self, FactSettings, OwnerSettings};
 use crate::reading::Reading;
@@ -41,6 +43,22 @@ pub struct ToolSettings {
     pub rows: Option<RowsSettings>,
     /// Further facts, in the order of the file.
     pub facts: Vec<FactSettings>,
+    /// Arguments that are bounded further, in the order of the file.
+    pub arguments: Vec<ArgumentSettings>,
+    /// How the API nests values in `deepObject`.
+    pub nesting: NestingRule,
+    /// Whether reserved characters may stand as they are in parameters that say so.
+    pub allow_reserved: bool,
+    /// The media type of the body.
+    pub media_type: Option<String>,
+    /// The media type that is asked for.
+    pub accept: Option<String>,
+    /// The server of the document whose path is used. `None`: no path but that of the destination.
+    pub server: Option<ServerSettings>,
+    /// How several pages are read with one call.
+    pub pages: Option<PagesSettings>,
+    /// What a model reads of an error, by status: `404`, or `4xx` for all that have none of their own.
+    pub errors: BTreeMap<String, String>,
     /// The only parts of the answer that leave, as name and JSONPath in the order of the file. `None`: all of it.
     pub returns: Option<Vec<(String, String)>>,
     /// The deadline of a call; at most `call_timeout_max`.
@@ -53,6 +71,26 @@ pub struct ToolSettings {
     pub consent: Option<ConsentWaiver>,
     /// What is approved of it, each thing at most once. They may have expired: compare the date.
     pub approvals: Vec<Approval>,
+}
+
+/// How an API writes values inside of `deepObject`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NestingRule {
+    /// Not at all.
+    Refuse,
+    /// `a[b][c]`, and `a[0]` for items.
+    Indexed,
+    /// `a[b][c]`, and `a[]` for items.
+    Unindexed,
+}
+
+/// A server of the document, for its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// The server as the document writes it; else the first one.
+    pub url: Option<String>,
+    /// Values of its variables.
+    pub variables: BTreeMap<String, String>,
 }
 
 /// The thing that a call is about.
@@ -91,6 +129,32 @@ pub struct RowsSettings {
     pub owner: String,
 }
 
+/// How the pages of a list follow each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PagesSettings {
+    /// The argument that names the page.
+    pub argument: String,
+    /// The argument by which a caller says how many pages it wants.
+    pub asked: String,
+    /// The list of rows in a page: a JSONPath, not yet parsed.
+    pub items: String,
+    /// The most pages of one call, 2 to 100.
+    pub pages_max: u64,
+    /// How the next page is found.
+    pub by: PagesBy,
+}
+
+/// How the next page is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PagesBy {
+    /// The page names it here: a JSONPath, not yet parsed.
+    Cursor(String),
+    /// The header `Link` names it.
+    Link,
+    /// By counting, from this number on.
+    Number(u64),
+}
+
 /// When a call is tried again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetrySettings {
@@ -122,7 +186,7 @@ impl ConsentWaiver {
 /// One tool, and every fault of it.
 pub(crate) fn read(
     reading: &mut Reading<'_>,
-    upstream: Option<&UpstreamName>,
+    (upstream, upstream_view): (Option<&UpstreamName>, &View<'_>),
     name: &str,
     view: &View<'_>,
 ) -> Option<ToolSettings> {
@@ -154,6 +218,17 @@ pub(crate) fn read(
             .filter_map(|(name, texts, _)| texts.into_iter().next().map(|path| (name.to_owned(), path.text)))
             .collect()
     });
+    let arguments = argument::read(reading, view);
+    let errors = view.named_texts("errors").into_iter();
+    let errors = errors
+        .filter_map(|(status, texts, _)| {
+            texts
+                .into_iter()
+                .next()
+                .map(|text| (status.to_owned(), text.text))
+        })
+        .collect();
+    let server = view.table("server").or(upstream_view.table("server"));
     ownership(reading, view);
     effects(reading, view, class);
     Some(ToolSettings {
@@ -168,6 +243,16 @@ pub(crate) fn read(
         scope_argument: view.table("scope").and_then(|scope| scope.text("argument")),
         rows: rows.map_or(Some(None), |rows| rows.map(Some))?,
         facts: facts.into_iter().collect::<Option<_>>()?,
+        arguments,
+        nesting: upstream_view.parsed("nesting", nesting)?,
+        allow_reserved: view.truth("allow_reserved")?,
+        media_type: view.text("media_type"),
+        accept: view.text("accept"),
+        server: server.map(|server| self::server(&server)),
+        pages: view
+            .table("pages")
+            .map_or(Some(None), |pages| self::pages(&pages).map(Some))?,
+        errors,
         returns,
         timeout,
         retry: retry.map_or(Some(None), |retry| retry.map(Some))?,
@@ -175,6 +260,40 @@ pub(crate) fn read(
         consent: consent.map_or(Some(None), |consent| consent.map(Some))?,
         approvals: approvals?,
     })
+}
+
+fn nesting(text: &str) -> Result<NestingRule, ()> {
+    match text {
+        "refuse" => Ok(NestingRule::Refuse),
+        "indexed" => Ok(NestingRule::Indexed),
+        "unindexed" => Ok(NestingRule::Unindexed),
+        _ => Err(()),
+    }
+}
+
+fn pages(view: &View<'_>) -> Option<PagesSettings> {
+    let by = match (view.text("next"), view.truth("link"), view.count("first")) {
+        (Some(next), _, _) => PagesBy::Cursor(next),
+        (None, Some(_), _) => PagesBy::Link,
+        (None, None, first) => PagesBy::Number(first?),
+    };
+    Some(PagesSettings {
+        argument: view.text("argument")?,
+        asked: view.text("as")?,
+        items: view.text("items")?,
+        pages_max: view.count("pages_max")?,
+        by,
+    })
+}
+
+fn server(view: &View<'_>) -> ServerSettings {
+    let variables = view.named_texts("variables").into_iter();
+    ServerSettings {
+        url: view.text("url"),
+        variables: variables
+            .filter_map(|(name, texts, _)| texts.into_iter().next().map(|text| (name.to_owned(), text.text)))
+            .collect(),
+    }
 }
 
 fn public_name(
@@ -277,6 +396,13 @@ fn effects(reading: &mut Reading<'_>, view: &View<'_>, class: Option<Class>) {
         reading.faults.push(fault.hint(
             "leave `retry` out: after a broken connection nobody knows whether the first call took effect",
         ));
+    }
+    if class.changes_state() && view.has("pages") {
+        let problem = format!("a call of class `{class}` is one request");
+        let fault = reading.fault_at(view, "pages", FaultKind::Conflict, problem);
+        reading
+            .faults
+            .push(fault.hint("leave `pages` out, or correct the class"));
     }
     if !class.changes_state() && view.has("consent") {
         let problem = format!("a call of class `{class}` needs no approval that could be waived");

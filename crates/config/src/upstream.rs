@@ -1,6 +1,7 @@
 //! Upstreams, as configured: the document, the destination, the credential. The tools are in `tool.rs`.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use model::UpstreamName;
@@ -23,6 +24,12 @@ pub struct UpstreamSettings {
     pub name: UpstreamName,
     /// The OpenAPI document, already read: at most `document_bytes_max` bytes.
     pub openapi: DocumentFile,
+    /// Where its other files are.
+    pub root: DocumentRoot,
+    /// What is applied to the document before it is read, in this order; already read.
+    pub overlays: Vec<DocumentFile>,
+    /// Servers that its other files may be fetched from.
+    pub references: Option<ReferenceSettings>,
     /// Where the service is, exactly as written: http or https, no user, query or fragment.
     pub destination: String,
     /// Where it may be, beyond the public internet.
@@ -41,6 +48,43 @@ pub struct UpstreamSettings {
     pub probe: Option<ProbeSettings>,
     /// The operations that are tools, in the order of the file.
     pub tools: Vec<ToolSettings>,
+}
+
+/// The folder that the relative references of a document stay inside of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentRoot {
+    /// The folder, as [`World::read_inside`](crate::World::read_inside) takes it.
+    pub folder: PathBuf,
+    /// The document in it, with `/` between the steps: `spec/billing.yaml`.
+    pub document: String,
+}
+
+/// `[upstream.<name>.references]`.
+#[derive(Debug, Clone)]
+pub struct ReferenceSettings {
+    /// URLs: one whose path ends with `/` allows everything below it, any other one file.
+    pub from: Vec<Url>,
+    /// Where these servers may be, beyond the public internet.
+    pub network: NetworkSettings,
+    /// Whom to trust.
+    pub tls: TlsSettings,
+}
+
+impl ReferenceSettings {
+    /// Whether a file may be fetched from a URL.
+    #[must_use]
+    pub fn allow(&self, url: &Url) -> bool {
+        self.from.iter().any(|from| {
+            from.scheme() == url.scheme()
+                && from.host() == url.host()
+                && from.port_or_known_default() == url.port_or_known_default()
+                && if from.path().ends_with('/') {
+                    url.path().starts_with(from.path())
+                } else {
+                    url.path() == from.path()
+                }
+        })
+    }
 }
 
 /// Whether redirects of an upstream are followed.
@@ -101,10 +145,14 @@ fn distinct(reading: &mut Reading<'_>, names: &mut BTreeMap<String, String>, nam
 }
 
 fn one(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Option<UpstreamSettings> {
-    let document = reading.resolve(view, "openapi").and_then(|path| {
-        let max = reading.limits.document_bytes_max;
-        reading.file_of(view, "openapi", &path.text, max, FaultKind::Unreadable)
-    });
+    let path = reading.resolve(view, "openapi").map(|path| path.text);
+    let max = reading.limits.document_bytes_max;
+    let document = path
+        .as_deref()
+        .and_then(|path| reading.file_of(view, "openapi", path, max, FaultKind::Unreadable));
+    let root = path.as_deref().and_then(|path| root(reading, view, path));
+    let overlays = overlays(reading, view);
+    let references = view.table("references").map(|view| references(reading, &view));
     let destination = reading.resolve(view, "destination").map(|resolved| resolved.text);
     let (network, tls) = (network(view), tls(reading, view));
     let credentials = credential::read(reading, view);
@@ -130,14 +178,17 @@ fn one(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Option<Upstrea
     let headers = headers.collect();
     let upstream = UpstreamName::parse(name).ok();
     let probe = probe::read(reading, upstream.as_ref(), view);
-    let tools = view
-        .named("tool")
+    let written = view.named("tool");
+    let tools = written
         .iter()
-        .map(|(tool, view)| tool::read(reading, upstream.as_ref(), tool, view))
+        .map(|(tool, tool_view)| tool::read(reading, (upstream.as_ref(), view), tool, tool_view))
         .collect::<Vec<_>>();
     Some(UpstreamSettings {
         name: upstream?,
         openapi: document?,
+        root: root?,
+        overlays: overlays?,
+        references: references.map_or(Some(None), |references| references.map(Some))?,
         destination: destination?,
         network,
         tls,
@@ -147,6 +198,68 @@ fn one(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Option<Upstrea
         credentials: credentials?,
         probe: probe?,
         tools: tools.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+/// Where the other files of a document are.
+fn root(reading: &mut Reading<'_>, view: &View<'_>, document: &str) -> Option<DocumentRoot> {
+    let path = reading.path(document);
+    let Some(written) = view.text("openapi_root") else {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        return Some(DocumentRoot {
+            folder: path.parent().map(Path::to_owned).unwrap_or_default(),
+            document: name.unwrap_or_default(),
+        });
+    };
+    let plain = |path: &Path| {
+        path.components()
+            .filter(|step| *step != Component::CurDir)
+            .collect::<PathBuf>()
+    };
+    let folder = plain(&reading.path(&written));
+    let inside = plain(&path).strip_prefix(&folder).ok().and_then(|inside| {
+        inside
+            .components()
+            .map(|step| match step {
+                Component::Normal(name) => name.to_str().map(str::to_owned),
+                Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+            })
+            .collect::<Option<Vec<String>>>()
+    });
+    let Some(steps) = inside.filter(|steps| !steps.is_empty()) else {
+        let problem = format!("the document `{document}` is not inside `{written}`");
+        let fault = reading.fault_at(view, "openapi_root", FaultKind::Conflict, problem);
+        reading
+            .faults
+            .push(fault.hint("name a folder above the document, spelled as in `openapi`"));
+        return None;
+    };
+    Some(DocumentRoot {
+        folder,
+        document: steps.join("/"),
+    })
+}
+
+fn overlays(reading: &mut Reading<'_>, view: &View<'_>) -> Option<Vec<DocumentFile>> {
+    let max = reading.limits.document_bytes_max;
+    view.texts("overlays")
+        .into_iter()
+        .map(|path| reading.file_of(view, "overlays", &path.text, max, FaultKind::Unreadable))
+        .collect()
+}
+
+fn references(reading: &mut Reading<'_>, view: &View<'_>) -> Option<ReferenceSettings> {
+    let network = network(view);
+    let mut from = Vec::new();
+    for placed in view.texts("from") {
+        let url = Url::parse(&placed.text).ok()?;
+        reachable(reading, view, "from", &url, &network);
+        from.push(url);
+    }
+    Some(ReferenceSettings {
+        from,
+        network,
+        tls: tls(reading, view),
     })
 }
 

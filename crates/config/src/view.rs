@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::amount;
 use crate::check::below;
+use crate::datum;
 use crate::key::{Key, Kind, Need, Section};
 use crate::raw::{Node, Table, Value, read_value};
 
@@ -68,6 +69,29 @@ impl<'r> View<'r> {
     /// A number or a size.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         self.value(name).and_then(|node| number(&node))
+    }
+
+    /// A value of an argument.
+    pub(crate) fn datum(&self, name: &str) -> Option<model::Value> {
+        datum::value(&self.value(name)?.value)
+    }
+
+    /// The values of a list, where it is written.
+    pub(crate) fn data(&self, name: &str) -> Option<Vec<model::Value>> {
+        match &self.value(name)?.value {
+            Value::List(items) => Some(
+                items
+                    .iter()
+                    .filter_map(|item| datum::value(&item.value))
+                    .collect(),
+            ),
+            _ => None,
+        }
+    }
+
+    /// A number, whole or not.
+    pub(crate) fn decimal(&self, name: &str) -> Option<serde_json::Number> {
+        datum::number(&self.value(name)?.value)
     }
 
     /// A duration in milliseconds.

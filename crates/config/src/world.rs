@@ -17,6 +17,14 @@ pub trait World {
     /// [`ReadFault`]; of a longer file nothing is returned.
     fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, ReadFault>;
 
+    /// The whole content of a regular file inside a folder, reached without following a symbolic link below it.
+    ///
+    /// `path`: steps with `/` between them; none of them empty, `.` or `..`.
+    ///
+    /// # Errors
+    /// [`ReadFault`]; a link on the way is one.
+    fn read_inside(&self, folder: &Path, path: &str, bytes_max: usize) -> Result<Vec<u8>, ReadFault>;
+
     /// The names of the entries of a folder, in any order.
     ///
     /// # Errors
@@ -101,6 +109,21 @@ impl World for SystemWorld {
         }
     }
 
+    fn read_inside(&self, folder: &Path, path: &str, bytes_max: usize) -> Result<Vec<u8>, ReadFault> {
+        let named = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        // What is not where it says is behind a link. Whoever could put one there in between could write the document
+        // itself.
+        let whole = std::fs::canonicalize(named)?.join(path);
+        if std::fs::canonicalize(&whole)? != whole {
+            return Err(ReadFault::Kind("behind a symbolic link, which is not followed"));
+        }
+        self.read(&whole, bytes_max)
+    }
+
     fn list(&self, folder: &Path) -> Result<Vec<String>, ReadFault> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(folder)? {
@@ -167,6 +190,10 @@ impl World for PaperWorld {
         } else {
             Ok(bytes.clone())
         }
+    }
+
+    fn read_inside(&self, folder: &Path, path: &str, bytes_max: usize) -> Result<Vec<u8>, ReadFault> {
+        self.read(&folder.join(path), bytes_max)
     }
 
     fn list(&self, folder: &Path) -> Result<Vec<String>, ReadFault> {

@@ -254,6 +254,18 @@ pub fn package(file: &str) -> Option<PathBuf> {
     file.is_file().then_some(file)
 }
 
+/// One of our own programs beside the drivers, which uses npm packages; `None` where Node.js or its packages are missing.
+pub fn script(name: &str) -> Option<Command> {
+    let program = node()?;
+    let folder = peers().join("node");
+    package("swagger-client/package.json")?;
+    let mut command = bare(&program);
+    command
+        .env("TOLLHOUSE_PEERS_FOLDER", folder)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name));
+    Some(command)
+}
+
 /// A command with nothing of the environment but what a program needs to run.
 fn bare(program: &Path) -> Command {
     let mut path = OsString::from(program.parent().unwrap());

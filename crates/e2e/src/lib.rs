@@ -14,6 +14,7 @@
     reason = "this crate is tests"
 )]
 
+pub mod bench;
 pub mod binary;
 pub mod client;
 pub mod desk;

@@ -76,6 +76,13 @@ impl Schemas {
             .with_log(kept))
     }
 
+    /// Whether the input schema of a tool takes an object of arguments.
+    pub(crate) fn takes(&self, tool: &Tool, arguments: &Value) -> bool {
+        self.input
+            .get(tool.name())
+            .is_some_and(|validator| validator.is_valid(arguments))
+    }
+
     /// Checks a structured result against the output schema of its tool, if it has one. What does not fit is told in words
     /// of the schema.
     pub(crate) fn check_result(&self, tool: &Tool, value: &Value) -> Result<(), String> {

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use catalog::{Catalog, Tool};
-use config::{Bind, FactKind, OwnerSettings, Owners, ResourceBy, Scope};
+use config::{Bind, FactKind, Given, OwnerSettings, Owners, ResourceBy, Scope};
 use identity::Principal;
 use model::{
     Arguments, Caller, Fact, FactValue, Object, Refusal, RefusalCode, ResourceType, SourceName, Target,
@@ -85,12 +85,17 @@ impl Lookups {
         Ok(Self { sources, tools })
     }
 
-    /// What the operator adds to a call: the caller's own scope, where the tool asks for it.
+    /// What the operator adds to a call: the caller's own scope, constants, and what else is known of the caller.
     pub(crate) fn injected(&self, tool: &Tool, principal: &Principal) -> Result<Object, Refusal> {
         let mut injected = Object::new();
         if let Some(argument) = &tool.bounds().scope_argument {
             let scope = scope_of(tool, principal.caller())?;
             injected.insert(argument.clone(), Value::from(scope.as_str()));
+        }
+        for argument in &tool.bounds().arguments {
+            if let Some(given) = &argument.given {
+                injected.insert(argument.name.clone(), of_caller(given, principal)?);
+            }
         }
         Ok(injected)
     }
@@ -327,6 +332,38 @@ fn named(tool: &Tool, caller: &Caller, arguments: &Arguments) -> Result<Option<N
                 scope: None,
             }))
         }
+    }
+}
+
+/// What is known of a caller, as a value that is sent. Nothing stands in for what is not known.
+fn of_caller(given: &Given, principal: &Principal) -> Result<Value, Refusal> {
+    let caller = principal.caller();
+    let lacks = |what: &str| {
+        Refusal::new(
+            RefusalCode::OwnerUnknown,
+            format!("the tool sends {what}, which the caller's identity does not have"),
+        )
+    };
+    match given {
+        Given::Fixed(value) => Ok(value.clone()),
+        Given::Tenant => caller
+            .tenant
+            .as_ref()
+            .map(|tenant| Value::from(tenant.as_str()))
+            .ok_or_else(|| lacks("the tenant of the caller")),
+        Given::Subject => Ok(Value::from(caller.subject.as_str())),
+        Given::Client => caller
+            .client
+            .as_ref()
+            .map(|client| Value::from(client.as_str()))
+            .ok_or_else(|| lacks("the client of the caller")),
+        Given::Issuer => Ok(Value::from(caller.issuer.as_str())),
+        Given::Claim(name) => principal
+            .claims()
+            .get(name)
+            .filter(|value| !value.is_null())
+            .cloned()
+            .ok_or_else(|| lacks(&format!("the claim `{name}`"))),
     }
 }
 

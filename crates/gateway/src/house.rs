@@ -16,6 +16,7 @@ use wire::answer::Server;
 
 use crate::arguments::{SchemaFault, Schemas};
 use crate::facts::{FactsFault, Lookups, Sources};
+use crate::pages::Pages;
 use crate::rows::Rows;
 use crate::session::Sessions;
 use crate::slots::Slots;
@@ -53,6 +54,7 @@ pub struct Gateway {
     pub(crate) lookups: Lookups,
     pub(crate) schemas: Schemas,
     pub(crate) rows: HashMap<ToolName, Rows>,
+    pub(crate) pages: HashMap<ToolName, Pages>,
     pub(crate) limits: Limits,
     pub(crate) slots: Slots,
     pub(crate) strangers: Strangers,
@@ -78,6 +80,14 @@ pub enum GatewayFault {
         /// What is wrong.
         why: String,
     },
+    /// The path to the rows of a page, or to the name of the next one, is none.
+    #[error("`{key}.pages`: {why}")]
+    Pages {
+        /// The tool's key in the configuration.
+        key: String,
+        /// What is wrong.
+        why: String,
+    },
     /// A tool whose service is not there.
     #[error("the upstream `{upstream}` of the tool `{tool}` is not there")]
     Service {
@@ -97,6 +107,7 @@ impl Gateway {
         let schemas = Schemas::of(&parts.catalog)?;
         let lookups = Lookups::of(&parts.catalog, parts.sources)?;
         let mut rows = HashMap::new();
+        let mut pages = HashMap::new();
         for tool in parts.catalog.tools() {
             if !parts.services.contains_key(tool.upstream()) {
                 return Err(GatewayFault::Service {
@@ -111,11 +122,19 @@ impl Gateway {
                 })?;
                 rows.insert(tool.name().clone(), parsed);
             }
+            if let Some(settings) = &tool.bounds().pages {
+                let parsed = Pages::parse(settings).map_err(|fault| GatewayFault::Pages {
+                    key: tool.bounds().key.clone(),
+                    why: fault.to_string(),
+                })?;
+                pages.insert(tool.name().clone(), parsed);
+            }
         }
         Ok(Self {
             schemas,
             lookups,
             rows,
+            pages,
             slots: Slots::new(&parts.limits),
             strangers: Strangers::new(),
             sessions: Sessions::new(&parts.limits),

@@ -3,6 +3,7 @@
 //! Whatever stops a call before step 10 is written down as a refusal and made no request. Whatever stops it later is
 //! written down as the outcome of its intent. Steps 1 to 4 and 14 are the server's and the wire's.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use upstream::{Answer, Ending, Lost, Outgoing, Progress, SendFault, Service, Trip};
 
 use crate::house::Gateway;
+use crate::pages::Reading;
 use crate::release::{Checks, Released};
 
 /// What comes with a call beside what it asks for.
@@ -124,6 +126,11 @@ impl Gateway {
                 .map_err(|fault| unsafe_request(&fault))
         );
 
+        let mut pages = self.pages.get(tool.name()).map(|pages| {
+            let read = (call.id, &call.arguments, &call.injected);
+            Reading::new((pages, &tool, service), &self.schemas, &self.limits, read)
+        });
+
         // 7. The target and its owner, from a source that is not the protected call.
         let sources_deadline = deadline.min(Instant::now() + self.limits.source_timeout);
         let found = self
@@ -167,7 +174,21 @@ impl Gateway {
         let sent = tokio::select! {
             biased;
             () = flow.cancel.cancelled() => Err(Given::Up),
-            sent = self.send(service, recorded, outgoing, &tool, flow, &trip) => sent.map_err(Given::Fault),
+            sent = async {
+                match &mut pages {
+                    None => self
+                        .send(service, recorded, outgoing, &tool, flow, &trip)
+                        .await
+                        .map(Sent::Work),
+                    Some(pages) => {
+                        let follow = |answer: &Answer, request: &Outgoing| pages.follow(answer, request);
+                        service
+                            .send_pages(recorded, outgoing, &trip, follow)
+                            .await
+                            .map(Sent::Pages)
+                    }
+                }
+            } => sent.map_err(Given::Fault),
         };
 
         // 12. Check what came back.
@@ -179,6 +200,7 @@ impl Gateway {
             Err(Given::Fault(fault)) => Ended::failed(&fault),
             Ok(sent) => {
                 let checks = Checks {
+                    call: walk.id,
                     tool: &tool,
                     target: known.target.as_ref(),
                     rows: self.rows.get(tool.name()),
@@ -186,17 +208,22 @@ impl Gateway {
                     service,
                     limits: &self.limits,
                 };
-                match sent {
-                    Ending::NotStarted(answer) | Ending::Done(answer) => {
+                match (sent, &pages) {
+                    (Sent::Work(Ending::NotStarted(answer) | Ending::Done(answer)), _) => {
                         Ended::answered(&answer, checks.release(&answer))
                     }
-                    Ending::Failed(state, answer) => {
+                    (Sent::Work(Ending::Failed(state, answer)), _) => {
                         Ended::failed_work(answer.status, checks.failed_work(&state, &answer))
                     }
-                    Ending::Unknown { answer, why } => {
+                    (Sent::Work(Ending::Unknown { answer, why }), _) => {
                         service.call_off(&trip).await;
                         Ended::lost(answer.as_ref(), &why)
                     }
+                    (Sent::Pages(answers), pages) => match (answers.last(), pages) {
+                        (Some(last), Some(pages)) => Ended::answered(last, pages.release(&answers, &checks)),
+                        (Some(last), None) => Ended::answered(last, checks.release(last)),
+                        (None, _) => Ended::given_up(&trip),
+                    },
                 }
             }
         };
@@ -345,8 +372,10 @@ impl Gateway {
             refusal: result.as_ref().err(),
             status,
             upstream_requests: trip.requests(),
-            result_bytes: text.map(|text| u64::try_from(text.len()).unwrap_or(u64::MAX)),
-            result: text.map(str::as_bytes),
+            result_bytes: text
+                .as_ref()
+                .map(|text| u64::try_from(text.len()).unwrap_or(u64::MAX)),
+            result: text.as_ref().map(|text| text.as_bytes()),
             duration: walk.flow.received.elapsed(),
             time: self.now(),
         };
@@ -425,6 +454,14 @@ impl Walk<'_> {
             time: self.now,
         }
     }
+}
+
+/// What came back.
+enum Sent {
+    /// The end of one request, or of the work that it started.
+    Work(Ending),
+    /// The pages of a list. Never empty.
+    Pages(Vec<Answer>),
 }
 
 /// Why nothing came back.
@@ -543,9 +580,16 @@ pub(crate) fn unsafe_request(fault: &openapi::BuildFault) -> Refusal {
     }
 }
 
-/// What the digest of a result covers: its text, which says all there is.
-fn reply_text(reply: &Reply) -> &str {
-    reply.content.first().map_or("", |content| match content {
-        Content::Text(text) => text,
-    })
+/// What the digest of a result covers: its text, which says all there is, or its bytes as they are sent.
+fn reply_text(reply: &Reply) -> Cow<'_, str> {
+    let text = |content: &Content| match content {
+        Content::Text(text) => text.clone(),
+        Content::Media(media) => media.data.clone(),
+    };
+    match reply.content.as_slice() {
+        [] => Cow::Borrowed(""),
+        [Content::Text(only)] => Cow::Borrowed(only),
+        [Content::Media(only)] => Cow::Borrowed(&only.data),
+        several => Cow::Owned(several.iter().map(text).collect::<Vec<_>>().join("\n")),
+    }
 }

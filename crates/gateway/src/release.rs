@@ -2,11 +2,17 @@
 //!
 //! The answer of an upstream is untrusted data. Only what is built here anew goes on; no byte is passed through.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use catalog::Tool;
-use model::{Content, JsonLimits, Limits, Refusal, RefusalCode, Reply, Target, Value, parse_foreign};
+use model::{
+    CallId, Content, JsonLimits, Limits, Media, MediaKind, Object, Refusal, RefusalCode, Reply, Target,
+    Value, parse_foreign,
+};
 use upstream::{Answer, Service};
 
 use crate::arguments::Schemas;
+use crate::problem::{self, status_text};
 use crate::rows::Rows;
 
 /// Proof that this result was checked and may go to the caller.
@@ -52,6 +58,7 @@ pub(crate) struct Checks<'a> {
     pub(crate) schemas: &'a Schemas,
     pub(crate) service: &'a Service,
     pub(crate) limits: &'a Limits,
+    pub(crate) call: CallId,
 }
 
 impl Checks<'_> {
@@ -62,6 +69,11 @@ impl Checks<'_> {
         } else {
             self.failure(answer)?
         };
+        self.checked(reply)
+    }
+
+    /// The last checks of a reply, whatever it was made of.
+    pub(crate) fn checked(&self, reply: Reply) -> Result<Released, Refusal> {
         self.hides_credentials(&reply)?;
         self.fits(&reply)?;
         Ok(Released { reply })
@@ -79,14 +91,17 @@ impl Checks<'_> {
 
     fn success(&self, answer: &Answer) -> Result<Reply, Refusal> {
         if answer.body.is_empty() {
-            if self.rows.is_some() || self.tool.projection().is_some() || self.has_output_schema() {
-                return Err(invalid("the answer has no body, and the tool promises one"));
-            }
-            return Ok(Reply::text(format!("done ({})", status_text(answer.status))));
+            return self.nothing(answer);
         }
         if !answer.is_json() {
-            return self.text(answer);
+            return self.other(answer);
         }
+        let value = self.own_rows(answer)?;
+        self.structured(value)
+    }
+
+    /// The answer as JSON, without rows of other owners.
+    pub(crate) fn own_rows(&self, answer: &Answer) -> Result<Value, Refusal> {
         let mut value = parse_foreign(&answer.body, self.json_limits())
             .map_err(|fault| invalid(format!("the answer is not JSON that may pass: {fault}")))?;
         if let Some(rows) = self.rows {
@@ -100,6 +115,11 @@ impl Checks<'_> {
                 tracing::warn!(tool = %self.tool.name(), removed, "rows of other owners were taken out of an answer");
             }
         }
+        Ok(value)
+    }
+
+    /// The parts of a JSON answer that leave, in the form that the tool promises.
+    pub(crate) fn structured(&self, mut value: Value) -> Result<Reply, Refusal> {
         if let Some(projection) = self.tool.projection() {
             value = projection
                 .apply(&value)
@@ -118,22 +138,63 @@ impl Checks<'_> {
         }
     }
 
-    fn text(&self, answer: &Answer) -> Result<Reply, Refusal> {
+    /// A success without a body. A tool that promises an object says an empty one, where its document lets it.
+    fn nothing(&self, answer: &Answer) -> Result<Reply, Refusal> {
+        let text = format!("done ({})", status_text(answer.status));
+        let promises = self.rows.is_some() || self.tool.projection().is_some() || self.has_output_schema();
+        if !promises {
+            return Ok(Reply::text(text));
+        }
+        let value = Value::Object(Object::new());
+        if !self.tool.may_be_empty() || self.schemas.check_result(self.tool, &value).is_err() {
+            return Err(invalid("the answer has no body, and the tool promises one"));
+        }
+        Ok(Reply {
+            structured: self.has_output_schema().then_some(value),
+            ..Reply::text(text)
+        })
+    }
+
+    /// An answer that is not JSON: text as it is, all else as media, where the document declares it.
+    fn other(&self, answer: &Answer) -> Result<Reply, Refusal> {
         let media = answer.media_type.as_deref().unwrap_or("no media type");
         if self.rows.is_some() || self.tool.projection().is_some() || self.has_output_schema() {
             return Err(invalid(format!("the tool promises JSON; the answer is {media}")));
         }
-        if !media.starts_with("text/") {
-            return Err(invalid(format!("an answer of {media} is not passed on")));
+        if media.starts_with("text/") || (is_text(media) && self.tool.answers_with(media)) {
+            return match std::str::from_utf8(&answer.body) {
+                Ok(text) => Ok(Reply::text(text)),
+                Err(_) => Err(invalid("the answer is not UTF-8")),
+            };
         }
-        match std::str::from_utf8(&answer.body) {
-            Ok(text) => Ok(Reply::text(text)),
-            Err(_) => Err(invalid("the answer is not UTF-8")),
+        if !self.tool.answers_with(media) {
+            return Err(invalid(format!(
+                "an answer of {media} is not passed on, because the document does not declare it"
+            )));
         }
+        if self.service.reveals(&answer.body) {
+            return Err(revealed());
+        }
+        let kind = match media.split('/').next() {
+            Some("image") => MediaKind::Image,
+            Some("audio") => MediaKind::Audio,
+            Some(_) | None => MediaKind::Other,
+        };
+        Ok(Reply {
+            content: vec![Content::Media(Media {
+                kind,
+                media_type: media.to_owned(),
+                data: STANDARD.encode(&answer.body),
+                bytes: answer.body.len(),
+                uri: format!("urn:uuid:{}", self.call),
+            })],
+            structured: None,
+            is_error: false,
+        })
     }
 
-    /// An error of the service, as a failure that a model can act on: the status, and what a problem document says in
-    /// its known fields. Free text of servers, which holds stack traces, stays here.
+    /// An error of the service, as a failure that a model can act on: the operator's words, or what a problem document
+    /// says in its known fields.
     fn failure(&self, answer: &Answer) -> Result<Reply, Refusal> {
         if (300..400).contains(&answer.status) {
             return Err(invalid(format!(
@@ -142,7 +203,14 @@ impl Checks<'_> {
             )));
         }
         let mut text = format!("the service answered {}", status_text(answer.status));
-        self.add_problem(&mut text, answer)?;
+        if let Some(written) = problem::written(&self.tool.bounds().errors, answer.status) {
+            text.push_str(&format!(": {written}"));
+        } else {
+            self.add_problem(&mut text, answer)?;
+        }
+        if let Some(after) = answer.retry_after {
+            text.push_str(&problem::again(after));
+        }
         Ok(Reply::failure(text))
     }
 
@@ -150,14 +218,15 @@ impl Checks<'_> {
     fn add_problem(&self, text: &mut String, answer: &Answer) -> Result<(), Refusal> {
         if answer.is_json()
             && let Ok(problem) = parse_foreign(&answer.body, self.json_limits())
-            && let Some(said) = problem_text(&problem)
         {
-            // Before it is cut: half a credential is not found any more, and too much all the same.
-            if self.service.reveals(said.as_bytes()) {
-                return Err(revealed());
+            for (index, said) in problem::sentences(&problem).into_iter().enumerate() {
+                // Before it is cut: half a credential is not found any more, and too much all the same.
+                if self.service.reveals(said.as_bytes()) {
+                    return Err(revealed());
+                }
+                text.push_str(if index == 0 { ": " } else { "; " });
+                text.push_str(&problem::cut(said));
             }
-            text.push_str(": ");
-            text.push_str(&cut(said));
         }
         Ok(())
     }
@@ -166,6 +235,8 @@ impl Checks<'_> {
     fn hides_credentials(&self, reply: &Reply) -> Result<(), Refusal> {
         let in_text = reply.content.iter().any(|content| match content {
             Content::Text(text) => self.service.reveals(text.as_bytes()),
+            // Its bytes were looked at before they became base64.
+            Content::Media(_) => false,
         });
         if in_text {
             return Err(revealed());
@@ -201,6 +272,7 @@ impl Checks<'_> {
             .iter()
             .map(|content| match content {
                 Content::Text(text) => text.len(),
+                Content::Media(media) => media.data.len(),
             })
             .sum();
         if bytes > self.limits.result_bytes_max {
@@ -231,130 +303,19 @@ fn revealed() -> Refusal {
     )
 }
 
-fn invalid(why: impl Into<String>) -> Refusal {
+pub(crate) fn invalid(why: impl Into<String>) -> Refusal {
     Refusal::new(RefusalCode::ResultInvalid, why)
 }
 
-/// The longest text of a problem document that is told.
-const PROBLEM_CHARACTERS_MAX: usize = 300;
-
-/// What a problem document says, from the fields where services put a sentence for people (RFC 9457; `error.message`
-/// and `message` in common use).
-fn problem_text(problem: &Value) -> Option<String> {
-    const FIELDS: [&str; 7] = [
-        "/detail",
-        "/title",
-        "/error/message",
-        "/message",
-        "/error_description",
-        "/errors/0/message",
-        "/error",
-    ];
-    let said = FIELDS
-        .iter()
-        .find_map(|field| problem.pointer(field).and_then(Value::as_str))?;
-    let text = said
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .filter(|c| !matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}'))
-        .collect();
-    (!looks_like_a_trace(said)).then_some(text)
-}
-
-/// The beginning of a text.
-fn cut(mut text: String) -> String {
-    if let Some((at, _)) = text.char_indices().nth(PROBLEM_CHARACTERS_MAX) {
-        text.truncate(at);
-        text.push('…');
-    }
-    text
-}
-
-/// A message that carries a stack trace tells of the inside of the service and nothing that a model could act on.
-fn looks_like_a_trace(text: &str) -> bool {
-    text.contains("\n    at ")
-        || text.contains("\n\tat ")
-        || text.contains("Traceback (most recent call last)")
-        || text.contains("stack backtrace:")
-        || text.contains("panicked at ")
-}
-
-/// A status with the words that RFC 9110 gives it, for the ones that a model meets.
-fn status_text(status: u16) -> String {
-    let words = match status {
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        204 => "No Content",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        406 => "Not Acceptable",
-        409 => "Conflict",
-        410 => "Gone",
-        412 => "Precondition Failed",
-        413 => "Content Too Large",
-        415 => "Unsupported Media Type",
-        422 => "Unprocessable Content",
-        423 => "Locked",
-        429 => "Too Many Requests",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        _ => return status.to_string(),
-    };
-    format!("{status} {words}")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_problem_is_told_from_its_known_fields_only() {
-        for (problem, said) in [
-            (
-                json!({"title":"Out of stock","detail":"only 3 left"}),
-                Some("only 3 left"),
-            ),
-            (
-                json!({"error":{"code":7,"message":"no such invoice"}}),
-                Some("no such invoice"),
-            ),
-            (json!({"error":"invalid_request"}), Some("invalid_request")),
-            (json!({"errors":[{"message":"bad date"}]}), Some("bad date")),
-            (json!({"stack":"at main.js:1","debug":"secret"}), None),
-            (json!(["x"]), None),
-            (json!({"message": 7}), None),
-        ] {
-            assert_eq!(problem_text(&problem).as_deref(), said, "{problem}");
-        }
-    }
-
-    #[test]
-    fn a_stack_trace_and_hidden_characters_do_not_leave() {
-        let trace = "TypeError: x\n    at Object.<anonymous> (/srv/app/index.js:10:5)";
-        assert_eq!(problem_text(&json!({ "message": trace })), None);
-        assert_eq!(
-            problem_text(&json!({ "message": "Traceback (most recent call last):\n File" })),
-            None
-        );
-        assert_eq!(
-            problem_text(&json!({"message":"a\u{200B}b\u{202E}c\nd\u{E0041}"})).as_deref(),
-            Some("abc d")
-        );
-    }
-
-    #[test]
-    fn a_long_problem_is_cut_at_its_limit() {
-        let text = |length: usize| cut("x".repeat(length));
-        assert_eq!(text(300), "x".repeat(300));
-        assert_eq!(text(301), format!("{}…", "x".repeat(300)));
-    }
+/// Media types beside `text/…` that are text.
+fn is_text(media_type: &str) -> bool {
+    media_type.ends_with("+xml")
+        || matches!(
+            media_type,
+            "application/xml"
+                | "application/yaml"
+                | "application/x-yaml"
+                | "application/x-ndjson"
+                | "application/javascript"
+        )
 }

@@ -163,7 +163,8 @@ limits! {
     upstream_connections_max: usize, Count, 256, 1, 100_000, "Idle connections kept to one upstream.";
     result_bytes_max: usize, Bytes, MIB, 256, 256 * MIB, "A result on its way to an agent; more is withheld.";
     config_bytes_max: usize, Bytes, MIB, KIB, 64 * MIB, "A configuration or policy file.";
-    document_bytes_max: usize, Bytes, 64 * MIB, KIB, 1_024 * MIB, "An OpenAPI document.";
+    document_bytes_max: usize, Bytes, 64 * MIB, KIB, 1_024 * MIB, "An OpenAPI document, with its other files.";
+    document_files_max: usize, Count, 10_000, 1, 1_000_000, "Other files of one OpenAPI document; operations that need one more are blocked.";
     ledger_queue_max: usize, Count, 4_096, 1, 1_000_000, "Ledger entries waiting to be written; the next call waits, until its deadline.";
     ledger_batch_max: usize, Count, 128, 1, 1_000, "Ledger entries written in one transaction.";
     ledger_timeout: Duration, Millis, 5 * SECOND, 10, 5 * MINUTE, "How long a call waits for its record before it is refused.";

@@ -20,6 +20,34 @@ pub struct Reply {
 pub enum Content {
     /// Text.
     Text(String),
+    /// Anything else.
+    Media(Media),
+}
+
+/// Bytes that are no text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Media {
+    /// What a client can do with it.
+    pub kind: MediaKind,
+    /// The media type, in lower case and without parameters.
+    pub media_type: String,
+    /// The bytes as base64 (RFC 4648 section 4), with padding.
+    pub data: String,
+    /// How many bytes there are.
+    pub bytes: usize,
+    /// A name for it that no other result has, as a URI.
+    pub uri: String,
+}
+
+/// What a client can do with media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MediaKind {
+    /// Show it.
+    Image,
+    /// Play it.
+    Audio,
+    /// Keep it.
+    Other,
 }
 
 impl Reply {

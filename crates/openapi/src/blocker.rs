@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use crate::pointer::Pointer;
+use crate::text::excerpt;
 
 /// Blockers reported for one operation; more would not help to clear it.
 pub(crate) const BLOCKERS_MAX: usize = 32;
@@ -25,6 +26,9 @@ pub struct Blocker {
     pub text: String,
     /// What would clear it.
     pub clears: String,
+    /// The argument of the operator's bounds that is at fault, and not the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub argument: Option<String>,
 }
 
 impl Blocker {
@@ -39,7 +43,14 @@ impl Blocker {
             cause,
             text: text.into(),
             clears: clears.into(),
+            argument: None,
         }
+    }
+
+    /// A blocker that the operator's bounds of an argument cause.
+    pub(crate) fn of_argument(mut self, name: &str) -> Self {
+        self.argument = Some(excerpt(name));
+        self
     }
 }
 
@@ -129,10 +140,14 @@ codes! {
         BodyMediaType = "body.media-type-unsupported";
         /// A required field of a form that cannot be written.
         BodyField = "body.field-unsupported";
+        /// The operator asks for an answer that the document does not declare.
+        ResponseMediaType = "response.media-type-undeclared";
         /// A required body on a method that has none.
         BodyMethod = "body.method-unsupported";
         /// The operator injects an argument that the operation does not have.
         ArgumentUnknown = "argument.unknown";
+        /// The operator bounds an argument by what the document does not let it be.
+        ArgumentBounds = "argument.bounds";
         /// Two arguments cannot be given different names.
         ArgumentCollision = "argument.name-collision";
         /// A reference that names nothing.
@@ -213,6 +228,10 @@ codes! {
         BodyIgnored = "body.ignored";
         /// A body that may be missing, but has required fields.
         BodyOptional = "body.optional-with-required-fields";
+        /// An argument that no caller can give, by the operator's bounds.
+        ArgumentHidden = "argument.hidden";
+        /// A successful answer can be without a body; the output schema lets it be an empty object.
+        OutputEmpty = "output.empty";
         /// The output schema does not describe the whole depth of the answer.
         OutputFolded = "output.folded";
         /// The tool has no output schema.

@@ -80,6 +80,7 @@ pub(crate) fn read<'d>(
     mut site: BodySite<'d, '_>,
     operation: &Located<'d>,
     method: Method,
+    choice: Option<&str>,
 ) -> Option<Body<'d>> {
     let start = operation.get("requestBody")?;
     let found = match site.resolver.follow(start.clone()) {
@@ -106,7 +107,11 @@ pub(crate) fn read<'d>(
         ));
         return None;
     };
-    let Some(media) = media::body(content) else {
+    let found_media = match choice {
+        Some(choice) => media::chosen(content, choice),
+        None => media::body(content),
+    };
+    let Some(media) = found_media else {
         let declared: Vec<String> = content
             .keys()
             .take(4)
@@ -115,8 +120,18 @@ pub(crate) fn read<'d>(
         site.findings.block(Blocker::new(
             BlockerCause::BodyMediaType,
             &place.pointer,
-            format!("no media type of the body can be sent: {}", declared.join(", ")),
-            "let the API take `application/json`",
+            match choice {
+                Some(choice) => format!(
+                    "the body cannot be sent as `{}`; the document declares {}",
+                    excerpt(choice),
+                    declared.join(", ")
+                ),
+                None => format!("no media type of the body can be sent: {}", declared.join(", ")),
+            },
+            match choice {
+                Some(_) => "choose another one by `media_type`",
+                None => "let the API take `application/json`",
+            },
         ));
         return None;
     };

@@ -17,8 +17,8 @@ use crate::reference::Resolver;
 use crate::resolved::Closures;
 use crate::schema;
 use crate::security::{AccessRow, Means, Security};
-use crate::server::{Destination, Server};
-use crate::split::{self, NoSources, Sources};
+use crate::server::{Destination, Server, ServerChoice, ServerFault};
+use crate::split::{self, Absences, NoSources, Sources};
 use crate::swagger;
 use crate::tag::Tag;
 use crate::text::{self, Notation};
@@ -34,6 +34,8 @@ pub struct DocumentLimits {
     pub depth_max: usize,
     /// Values in the tree, with what YAML aliases add to it.
     pub nodes_max: usize,
+    /// Other files of one document. A large public document has about 3,000.
+    pub files_max: usize,
 }
 
 /// Operations in one document. The largest public document has about 11,000.
@@ -43,6 +45,7 @@ impl From<&Limits> for DocumentLimits {
     fn from(limits: &Limits) -> Self {
         Self {
             bytes_max: limits.document_bytes_max,
+            files_max: limits.document_files_max,
             ..Self::default()
         }
     }
@@ -54,6 +57,7 @@ impl Default for DocumentLimits {
             bytes_max: Limits::default().document_bytes_max,
             depth_max: 64,
             nodes_max: 4_000_000,
+            files_max: Limits::default().document_files_max,
         }
     }
 }
@@ -217,6 +221,7 @@ pub struct Document {
     unreadable: Vec<Blocker>,
     overlaid: Vec<OverlayAction>,
     files: Vec<String>,
+    absent: Absences,
     /// The rewritings that made the tree, in the order in which they were done.
     traces: Vec<Trace>,
     closures: Mutex<Closures>,
@@ -274,7 +279,7 @@ impl Document {
             root = view;
             traces.push(trace);
         }
-        let found = operation::enumerate(Resolver::new(&root), family, OPERATIONS_MAX);
+        let found = operation::enumerate(Resolver::knowing(&root, &bundle.absent), family, OPERATIONS_MAX);
         if found.overflow {
             return Err(DocumentFault::Operations { max: OPERATIONS_MAX });
         }
@@ -286,6 +291,7 @@ impl Document {
             unreadable: found.unreadable,
             overlaid,
             files: bundle.files.into_keys().collect(),
+            absent: bundle.absent,
             traces,
             closures: Mutex::default(),
             patterns: Mutex::default(),
@@ -353,7 +359,8 @@ impl Document {
         self.operations.iter().cloned()
     }
 
-    /// Path items that could not be looked into, so that operations may be missing in [`Self::operations`].
+    /// Path items that could not be looked into, so that operations may be missing in [`Self::operations`], and other
+    /// files that could not be read.
     #[must_use]
     pub fn unreadable(&self) -> &[Blocker] {
         &self.unreadable
@@ -416,6 +423,14 @@ impl Document {
         crate::server::effective(self, operation)
     }
 
+    /// The path of the server that the operator chose for an operation, as [`ToolOptions::base_path`] takes it.
+    ///
+    /// # Errors
+    /// [`ServerFault`]: no such server, or a URL that is none once its variables are replaced.
+    pub fn base_path(&self, operation: &OperationRef, choice: &ServerChoice) -> Result<String, ServerFault> {
+        crate::server::base_path(self, operation, choice)
+    }
+
     /// The security requirement that holds for an operation: its own, else the document's. For reports.
     #[must_use]
     pub fn security(&self, operation: &OperationRef) -> Security {
@@ -461,7 +476,7 @@ impl Document {
     }
 
     pub(crate) const fn resolver(&self) -> Resolver<'_> {
-        Resolver::new(&self.root)
+        Resolver::knowing(&self.root, &self.absent)
     }
 
     /// Whether a pattern of the document can be matched in linear time.

@@ -65,11 +65,11 @@ pub use projection::{Projection, ProjectionFault};
 pub use prose::is_hidden;
 pub use security::{AccessFlag, AccessRow, Choice, KeyPlace, Means, OAuthFlow, Requirement, Security};
 pub use serial::Nesting;
-pub use server::{Destination, Server, ServerFault};
-pub use split::{NoSources, Sources};
+pub use server::{Destination, Server, ServerChoice, ServerFault};
+pub use split::{Absent, NoSources, Sources};
 pub use tag::Tag;
 pub use text::Notation;
-pub use tool::{Generated, ToolOptions};
+pub use tool::{ArgumentBounds, Generated, ToolOptions};
 pub use tool_name::{
     NameLock, NameSource, NamingFault, TOOL_NAME_BYTES_MAX, TOOL_PREFIX_BYTES_MAX, ToolNaming, is_tool_name,
     tool_names,

@@ -89,6 +89,39 @@ pub(crate) fn body(content: &Object) -> Option<BodyMedia<'_>> {
     })
 }
 
+/// The media type that the operator chose, of those that the document declares. `None` where it declares no such one,
+/// or none that can be sent.
+pub(crate) fn chosen<'d>(content: &'d Object, choice: &str) -> Option<BodyMedia<'d>> {
+    let (key, value) = content
+        .iter()
+        .find(|(key, _)| key.trim().eq_ignore_ascii_case(choice.trim()))?;
+    let kind = if is_json(key) {
+        Kind::Json
+    } else {
+        other_kind(key)?
+    };
+    (!key.contains('*')).then(|| BodyMedia {
+        kind,
+        key,
+        content_type: key.trim().to_owned(),
+        value,
+        is_choice: false,
+    })
+}
+
+/// A media type as answers are compared with it: in lower case, without parameters. Also a range, as `image/*`.
+pub(crate) fn essence(media_type: &str) -> Option<String> {
+    let essence = media_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    let (kind, subtype) = essence.split_once('/')?;
+    let is_plain = essence.len() <= BYTES_MAX && is_token(kind) && is_token(subtype);
+    is_plain.then_some(essence)
+}
+
 /// Types beside `text/…` and `…+xml` whose bodies are text.
 const TEXTS: [&str; 12] = [
     "application/xml",

@@ -27,6 +27,8 @@ pub const HEADER_VALUE_BYTES_MAX: usize = 8 << 10;
 #[derive(Debug, Clone)]
 pub struct RequestPlan {
     pub(crate) operation: OperationKey,
+    /// What stands before the path of every request, by the operator's word.
+    pub(crate) base_path: String,
     pub(crate) template: Template,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) accept: String,
@@ -222,6 +224,15 @@ impl RequestPlan {
         self.operation.path()
     }
 
+    /// Whether an argument goes into the query, under one name there: what a link to another page can carry.
+    #[must_use]
+    pub fn query_name(&self, argument: &str) -> Option<&str> {
+        self.arguments
+            .iter()
+            .find(|one| one.name == argument && one.place == ArgumentPlace::Query)
+            .map(|one| one.wire.as_str())
+    }
+
     /// Builds the request.
     ///
     /// `arguments`: what the caller sent, after it was checked against the input schema; this is not that check.
@@ -313,10 +324,11 @@ impl RequestPlan {
                 | ArgumentPlace::Body => {}
             }
         }
-        let mut target = self
+        let path = self
             .template
             .fill(|name| in_path.get(name).map(String::as_str))
             .ok_or(BuildFault::Path)?;
+        let mut target = format!("{}{path}", self.base_path);
         if !query.is_empty() {
             target.push('?');
             target.push_str(&query.join("&"));

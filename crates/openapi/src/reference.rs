@@ -1,7 +1,7 @@
 //! References: from a `$ref` to the value that it names, inside this document and nowhere else.
 //!
-//! The resolver never reads a file or a URL: a document that asks for one gets a blocker on the operations that need
-//! it (spec rule BASE-22). Chains are followed with a list of the places visited, so a cycle ends.
+//! The resolver never reads a file or a URL: what `split` did not bring into the tree blocks the operations that need it
+//! (spec rule BASE-22). Chains are followed with a list of the places visited, so a cycle ends.
 
 use std::collections::HashSet;
 
@@ -9,6 +9,7 @@ use model::{Object, Value};
 
 use crate::blocker::{Blocker, BlockerCause};
 use crate::pointer::Pointer;
+use crate::split::{Absences, Absent};
 use crate::text::excerpt;
 
 /// References followed in one chain. Documents that people write use one or two.
@@ -39,9 +40,14 @@ impl<'d> Located<'d> {
 /// Why a reference leads nowhere. Each holds the text of the reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReferenceFault {
-    /// It names a file or a URL.
-    #[error("the reference `{0}` leads out of the document")]
-    External(String),
+    /// It names a file or a URL that is no part of the document.
+    #[error("the reference `{reference}` leads out of the document{}", because(.absent.as_ref()))]
+    External {
+        /// The reference.
+        reference: String,
+        /// Why the file is no part of it, where it was asked for.
+        absent: Option<Absent>,
+    },
     /// It is no JSON pointer: an anchor, or malformed.
     #[error("the reference `{0}` is no JSON pointer")]
     NotAPointer(String),
@@ -57,9 +63,12 @@ impl ReferenceFault {
     /// The blocker on the operation that needs the reference at `pointer`.
     pub(crate) fn blocker(&self, pointer: &Pointer) -> Blocker {
         let (cause, clears) = match self {
-            Self::External(_) => (
+            Self::External { absent, .. } => (
                 BlockerCause::ReferenceExternal,
-                "bundle the document, so that every reference starts with `#/`",
+                absent.as_ref().map_or(
+                    "bundle the document, so that every reference starts with `#/`",
+                    |absent| absent.clears.as_str(),
+                ),
             ),
             Self::NotAPointer(_) => (
                 BlockerCause::ReferenceUnresolved,
@@ -78,15 +87,29 @@ impl ReferenceFault {
     }
 }
 
+/// "…: there is no such file".
+fn because(absent: Option<&Absent>) -> String {
+    absent.map_or_else(String::new, |absent| format!(": {}", absent.text))
+}
+
 /// Finds what references of one document name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resolver<'d> {
     root: &'d Value,
+    absent: Option<&'d Absences>,
 }
 
 impl<'d> Resolver<'d> {
     pub(crate) const fn new(root: &'d Value) -> Self {
-        Self { root }
+        Self { root, absent: None }
+    }
+
+    /// A resolver that knows why files are no part of the document.
+    pub(crate) const fn knowing(root: &'d Value, absent: &'d Absences) -> Self {
+        Self {
+            root,
+            absent: Some(absent),
+        }
     }
 
     pub(crate) const fn root(&self) -> &'d Value {
@@ -104,13 +127,21 @@ impl<'d> Resolver<'d> {
         let shown = || excerpt(reference);
         let fragment = reference
             .strip_prefix('#')
-            .ok_or_else(|| ReferenceFault::External(shown()))?;
+            .ok_or_else(|| ReferenceFault::External {
+                reference: shown(),
+                absent: self.absence(reference),
+            })?;
         let pointer = Pointer::parse(fragment).ok_or_else(|| ReferenceFault::NotAPointer(shown()))?;
         if pointer.is_root() {
             return Err(ReferenceFault::Unresolved(shown()));
         }
         self.at(pointer)
             .ok_or_else(|| ReferenceFault::Unresolved(shown()))
+    }
+
+    fn absence(&self, reference: &str) -> Option<Absent> {
+        let file = reference.split_once('#').map_or(reference, |(file, _)| file);
+        self.absent?.get(file).cloned()
     }
 
     /// What a reference names, where it names something.
@@ -185,7 +216,7 @@ mod tests {
             "components/x",
         ] {
             assert!(
-                matches!(follow(&root, reference), Err(ReferenceFault::External(_))),
+                matches!(follow(&root, reference), Err(ReferenceFault::External { .. })),
                 "{reference}"
             );
         }

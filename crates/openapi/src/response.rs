@@ -5,23 +5,41 @@
 
 use model::Value;
 
+use crate::blocker::{Blocker, BlockerCause};
 use crate::document::Family;
 use crate::media;
 use crate::pointer::Pointer;
 use crate::reference::{Located, Resolver};
 use crate::schema::settle;
+use crate::text::excerpt;
+
+/// The most media types that are asked for at once.
+const ACCEPTED_MAX: usize = 8;
+/// The most media types that an operation can answer with.
+const ANSWERS_MAX: usize = 32;
 
 /// What is known of the success of an operation.
 #[derive(Debug)]
 pub(crate) struct Success<'d> {
     /// What goes into `accept`.
     pub(crate) accept: String,
-    /// The schema of every success, or why there is none.
+    /// The schema of every success that has a body, or why there is none.
     pub(crate) schema: Result<Located<'d>, (Pointer, String)>,
+    /// What else may come than JSON, without parameters.
+    pub(crate) answers: Vec<String>,
+    /// Whether a success can be without a body, beside others that have one.
+    pub(crate) may_be_empty: bool,
+    /// The operator asks for what the document does not declare.
+    pub(crate) fault: Option<Blocker>,
 }
 
-/// Reads the responses.
-pub(crate) fn read<'d>(resolver: Resolver<'d>, family: Family, operation: &Located<'d>) -> Success<'d> {
+/// Reads the responses. `choice`: the media type that the operator asks for.
+pub(crate) fn read<'d>(
+    resolver: Resolver<'d>,
+    family: Family,
+    operation: &Located<'d>,
+    choice: Option<&str>,
+) -> Success<'d> {
     let place = operation.pointer.child("responses");
     let mut successes: Vec<Located<'d>> = Vec::new();
     for (status, value) in operation
@@ -38,21 +56,35 @@ pub(crate) fn read<'d>(resolver: Resolver<'d>, family: Family, operation: &Locat
         };
         match resolver.follow(start) {
             Ok(found) => successes.push(found),
-            Err(fault) => return none(&place, fault.to_string()),
+            Err(fault) => return none(&place, fault.to_string(), choice),
         }
     }
     let Some(first) = successes.first() else {
-        return none(&place, "no successful response is described".to_owned());
+        return none(&place, "no successful response is described".to_owned(), choice);
     };
     let mut accept: Option<String> = None;
     let mut schemas: Vec<Located<'d>> = Vec::new();
     let mut reason: Option<(Pointer, String)> = None;
+    let mut declared: Vec<String> = Vec::new();
+    let mut empty = false;
     for success in &successes {
         let content = success.get("content");
-        let media = content
+        let content = content
             .as_ref()
-            .and_then(|content| Some((content, media::json(content.object()?)?)));
-        let Some((content, media)) = media else {
+            .and_then(|content| Some((content, content.object()?)));
+        let Some((content, types)) = content.filter(|(_, types)| !types.is_empty()) else {
+            empty = true;
+            continue;
+        };
+        declared.extend(
+            types
+                .keys()
+                .filter(|key| !media::is_json(key))
+                .filter_map(|key| media::essence(key)),
+        );
+        let Some(media) =
+            media::json(types).filter(|media| choice.is_none_or(|choice| is_chosen(media, choice)))
+        else {
             reason.get_or_insert((
                 success.pointer.clone(),
                 "a successful response is not JSON".to_owned(),
@@ -77,6 +109,12 @@ pub(crate) fn read<'d>(resolver: Resolver<'d>, family: Family, operation: &Locat
             }
         }
     }
+    declared.sort();
+    declared.dedup();
+    declared.truncate(ANSWERS_MAX);
+    let fault = choice
+        .filter(|choice| accept.is_none() && !covers(&declared, choice))
+        .map(|choice| undeclared(choice, &declared, &place));
     let schema = match (reason, schemas.first()) {
         (Some(reason), _) => Err(reason),
         (None, None) => Err((
@@ -94,16 +132,66 @@ pub(crate) fn read<'d>(resolver: Resolver<'d>, family: Family, operation: &Locat
             }
         }
     };
+    let others = match (choice, &accept) {
+        (Some(choice), None) => choice.trim().to_owned(),
+        (None | Some(_), _) => declared
+            .iter()
+            .take(ACCEPTED_MAX)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", "),
+    };
     Success {
-        accept: accept.unwrap_or_else(|| "application/json".to_owned()),
+        accept: accept.unwrap_or_else(|| {
+            if others.is_empty() {
+                "application/json".to_owned()
+            } else {
+                others
+            }
+        }),
+        may_be_empty: empty,
         schema,
+        answers: declared,
+        fault,
     }
 }
 
-fn none<'d>(place: &Pointer, reason: String) -> Success<'d> {
+/// Whether the JSON that a response declares is what the operator asks for.
+fn is_chosen(media: &media::JsonMedia<'_>, choice: &str) -> bool {
+    media.content_type.eq_ignore_ascii_case(choice.trim())
+}
+
+/// Whether declared types, some of them ranges, hold a media type.
+fn covers(declared: &[String], choice: &str) -> bool {
+    let Some(choice) = media::essence(choice) else {
+        return false;
+    };
+    declared.iter().any(|one| {
+        *one == choice
+            || one
+                .strip_suffix('*')
+                .is_some_and(|range| range.ends_with('/') && choice.starts_with(range))
+    })
+}
+
+fn undeclared(choice: &str, declared: &[String], place: &Pointer) -> Blocker {
+    let listed: Vec<String> = declared.iter().take(8).map(|one| format!("`{one}`")).collect();
+    let clears = if listed.is_empty() {
+        "leave `accept` out".to_owned()
+    } else {
+        format!("choose one of {}, or leave `accept` out", listed.join(", "))
+    };
+    let text = format!("no successful response is `{}`", excerpt(choice));
+    Blocker::new(BlockerCause::ResponseMediaType, place, text, clears)
+}
+
+fn none<'d>(place: &Pointer, reason: String, choice: Option<&str>) -> Success<'d> {
     Success {
         accept: "application/json".to_owned(),
         schema: Err((place.clone(), reason)),
+        answers: Vec::new(),
+        may_be_empty: false,
+        fault: choice.map(|choice| undeclared(choice, &[], place)),
     }
 }
 

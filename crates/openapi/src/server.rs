@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::Value;
 use serde::Serialize;
+use url::Url;
 
 use crate::document::Document;
 use crate::operation::OperationRef;
@@ -48,6 +49,19 @@ pub enum ServerFault {
     /// A value for a variable that the URL does not have.
     #[error("the server has no variable `{{{0}}}`; remove it")]
     Unknown(String),
+    /// A server that the operation does not have.
+    #[error("the operation has no server `{url}`; it has {}", known.join(", "))]
+    NotThere {
+        /// What was asked for.
+        url: String,
+        /// The servers that there are.
+        known: Vec<String>,
+    },
+    /// A URL without a path that could be used.
+    #[error(
+        "the server `{0}` has no path that can be used; its URL must be `/path` or `https://host/path`, without query"
+    )]
+    Path(String),
     /// Braces that do not match.
     #[error("the braces of the server URL `{0}` do not match")]
     Braces(String),
@@ -98,6 +112,63 @@ impl Server {
             _ => Ok(value),
         }
     }
+}
+
+/// Which server of an operation is meant, by the operator's word.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerChoice {
+    /// The server as the document writes it; else the first one.
+    pub url: Option<String>,
+    /// Values of the variables in its URL.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// The path of a server, without a slash at its end: what stands before the path of the operation.
+///
+/// Scheme, host and port are left to the operator's destination.
+pub(crate) fn base_path(
+    document: &Document,
+    operation: &OperationRef,
+    choice: &ServerChoice,
+) -> Result<String, ServerFault> {
+    let servers = effective(document, operation);
+    let server = match &choice.url {
+        None => servers.first(),
+        Some(url) => servers.iter().find(|server| server.url == *url),
+    };
+    let Some(server) = server else {
+        return Err(ServerFault::NotThere {
+            url: excerpt(choice.url.as_deref().unwrap_or_default()),
+            known: servers
+                .iter()
+                .take(8)
+                .map(|server| format!("`{}`", excerpt(&server.url)))
+                .collect(),
+        });
+    };
+    let whole = server.resolve(&choice.variables)?;
+    let fault = || ServerFault::Path(excerpt(&whole));
+    // A relative URL begins at the host of the document, which is not known; only its path is used.
+    let base = Url::parse("https://document.invalid/").map_err(|_| fault())?;
+    let is_relative = whole.starts_with('/') && !whole.starts_with("//");
+    let url = if is_relative {
+        base.join(&whole)
+    } else {
+        Url::parse(&whole)
+    };
+    let url = url.map_err(|_| fault())?;
+    let is_plain =
+        matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none();
+    let path = url.path().trim_end_matches('/');
+    if !is_plain
+        || path.contains("//")
+        || path
+            .split('/')
+            .any(|step| step.starts_with("%2e") || step.starts_with("%2E"))
+    {
+        return Err(fault());
+    }
+    Ok(path.to_owned())
 }
 
 /// One place that a document would send requests to, and how many operations it would.

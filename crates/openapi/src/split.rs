@@ -1,12 +1,14 @@
 //! Split documents: files inside one root folder, put together under one root so that every reference is local.
 //!
 //! Each file that is reached stands as one tree under a key of its own, and references are rewritten to pointers into
-//! it. This room reads no file: what a path holds is asked of [`Sources`], with paths that cannot leave the folder. A
-//! reference to anything else stays as it is, and blocks the operations that need it (spec rule BASE-22).
+//! it. This room reads no file and opens no connection: what a path or a URL holds is asked of [`Sources`], with paths
+//! that cannot leave the folder. What [`Sources`] does not give stays as it is, and blocks the operations that need it
+//! with the reason that was said (spec rule BASE-22).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use model::{Object, Value};
+use url::Url;
 
 use crate::blocker::{Blocker, BlockerCause};
 use crate::document::DocumentLimits;
@@ -17,17 +19,55 @@ use crate::trace::Trace;
 
 /// Where the other files stand in the tree.
 const FILES_KEY: &str = "x-tollhouse-files";
-/// Files of one document. A large public document has about 3,000.
-const FILES_MAX: usize = 10_000;
-/// The longest path, in bytes.
+/// Files whose absence is explained. Beyond them, a blocker says only that the reference leads out.
+const ABSENCES_MAX: usize = 10_000;
+/// The longest path or URL, in bytes.
 const PATH_BYTES_MAX: usize = 1_024;
 
-/// The other files of a document, by paths relative to the folder of the document.
+/// The other files of a document, by paths relative to their root folder, and by URLs.
 pub trait Sources {
     /// The bytes of a file. `path`: steps with `/` between them; none of them empty, `.` or `..`; no backslash, no
-    /// control character. `None` where there is no such file, or it must not be read; symbolic links that lead out of
-    /// the folder must not be followed.
-    fn file(&self, path: &str) -> Option<Vec<u8>>;
+    /// control character. Symbolic links must not be followed.
+    ///
+    /// # Errors
+    /// [`Absent`] where there is no such file, or it must not be read.
+    fn file(&self, path: &str) -> Result<Vec<u8>, Absent>;
+
+    /// The bytes behind a URL. `url`: `http` or `https`, without user, password and fragment.
+    ///
+    /// # Errors
+    /// [`Absent`] where it is not allowed or could not be fetched. Nothing is allowed unless this says so.
+    fn remote(&self, _url: &str) -> Result<Vec<u8>, Absent> {
+        Err(Absent {
+            text: "references to other servers are not followed".to_owned(),
+            clears: "bundle the document, so that every reference starts with `#/`".to_owned(),
+        })
+    }
+}
+
+/// Why a file is not part of a document, for the blockers of the operations that need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    /// The cause, as the end of a sentence: "there is no such file".
+    pub text: String,
+    /// What would clear it.
+    pub clears: String,
+}
+
+impl Absent {
+    fn new(text: impl Into<String>, clears: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            clears: clears.into(),
+        }
+    }
+
+    fn missing() -> Self {
+        Self::new(
+            "there is no such file",
+            "add the file, or bundle the document, so that every reference starts with `#/`",
+        )
+    }
 }
 
 /// A document that stands alone.
@@ -35,16 +75,26 @@ pub trait Sources {
 pub struct NoSources;
 
 impl Sources for NoSources {
-    fn file(&self, _path: &str) -> Option<Vec<u8>> {
-        None
+    fn file(&self, _path: &str) -> Result<Vec<u8>, Absent> {
+        Err(Absent::new(
+            "this document is read alone",
+            "bundle the document, so that every reference starts with `#/`",
+        ))
     }
 }
 
 impl Sources for BTreeMap<String, Vec<u8>> {
-    fn file(&self, path: &str) -> Option<Vec<u8>> {
-        self.get(path).cloned()
+    fn file(&self, path: &str) -> Result<Vec<u8>, Absent> {
+        self.get(path).cloned().ok_or_else(Absent::missing)
+    }
+
+    fn remote(&self, url: &str) -> Result<Vec<u8>, Absent> {
+        self.get(url).cloned().ok_or_else(Absent::missing)
     }
 }
+
+/// Why references to other files lead nowhere, by the file that they name, as they name it.
+pub(crate) type Absences = BTreeMap<String, Absent>;
 
 /// What came of putting a document together.
 #[derive(Debug, Default)]
@@ -54,6 +104,7 @@ pub(crate) struct Bundle {
     pub(crate) unreadable: Vec<Blocker>,
     /// The files that are part of the document now, with their bytes, in the order of their paths.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
+    pub(crate) absent: Absences,
 }
 
 /// Brings every file that the tree reaches into the tree. `own`: the path of the document itself.
@@ -90,8 +141,8 @@ struct Bundler<'s> {
     sources: &'s dyn Sources,
     limits: &'s DocumentLimits,
     bytes_left: usize,
-    /// Whether a path is part of the document.
-    known: HashMap<String, bool>,
+    /// Paths and URLs that were asked for, and why those that are not part of the document are not.
+    known: HashMap<String, Option<Absent>>,
     queue: VecDeque<(String, Value)>,
     bundle: Bundle,
 }
@@ -132,28 +183,55 @@ impl Bundler<'_> {
         if file.is_empty() {
             return (home != self.own && reference.starts_with('#')).then(|| reference_into(home, place));
         }
-        let path = resolve(home, file)?;
-        if path == self.own {
+        let Some(home) = resolve(home, file) else {
+            self.absent(
+                file,
+                Absent::new(
+                    "it leads out of the root folder",
+                    "name a file inside the root folder, or bundle the document",
+                ),
+            );
+            return None;
+        };
+        if home.key() == self.own {
             return Some(format!("#{place}"));
         }
-        self.is_part(&path).then(|| reference_into(&path, place))
+        match self.absence(&home) {
+            None => Some(reference_into(home.key(), place)),
+            Some(absent) => {
+                self.absent(file, absent);
+                None
+            }
+        }
     }
 
-    fn is_part(&mut self, path: &str) -> bool {
-        if let Some(known) = self.known.get(path) {
-            return *known;
+    fn absent(&mut self, file: &str, absent: Absent) {
+        if self.bundle.absent.len() < ABSENCES_MAX {
+            self.bundle.absent.insert(file.to_owned(), absent);
         }
-        let part = self.load(path);
-        self.known.insert(path.to_owned(), part);
-        part
     }
 
-    fn load(&mut self, path: &str) -> bool {
-        if self.known.len() >= FILES_MAX {
-            return false;
+    /// Why a file is not part of the document; `None` where it is.
+    fn absence(&mut self, home: &Home) -> Option<Absent> {
+        if let Some(known) = self.known.get(home.key()) {
+            return known.clone();
         }
-        let Some(bytes) = self.sources.file(path) else {
-            return false;
+        let absent = self.load(home).err();
+        self.known.insert(home.key().to_owned(), absent.clone());
+        absent
+    }
+
+    fn load(&mut self, home: &Home) -> Result<(), Absent> {
+        let path = home.key();
+        if self.known.len() >= self.limits.files_max {
+            return Err(Absent::new(
+                format!("a document may have {} other files", self.limits.files_max),
+                "raise `limits.document_files_max`, or bundle the document",
+            ));
+        }
+        let bytes = match home {
+            Home::File(path) => self.sources.file(path)?,
+            Home::Remote(url) => self.sources.remote(url)?,
         };
         let limits = DocumentLimits {
             bytes_max: self.bytes_left,
@@ -164,7 +242,7 @@ impl Bundler<'_> {
                 self.bytes_left = self.bytes_left.saturating_sub(bytes.len());
                 self.queue.push_back((path.to_owned(), tree));
                 self.bundle.files.insert(path.to_owned(), bytes);
-                true
+                Ok(())
             }
             Err(fault) => {
                 self.bundle.unreadable.push(Blocker {
@@ -172,8 +250,9 @@ impl Bundler<'_> {
                     cause: BlockerCause::ReferenceExternal,
                     text: fault.to_string(),
                     clears: "correct the file".to_owned(),
+                    argument: None,
                 });
-                false
+                Err(Absent::new(fault.to_string(), "correct the file"))
             }
         }
     }
@@ -184,8 +263,58 @@ fn reference_into(path: &str, place: &str) -> String {
     format!("{}{place}", fragment(file.as_str()))
 }
 
-/// The path that a reference of the file at `home` names. `None` where it is no path inside the folder.
-fn resolve(home: &str, file: &str) -> Option<String> {
+/// Where a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Home {
+    /// A path inside the root folder.
+    File(String),
+    /// A URL.
+    Remote(String),
+}
+
+impl Home {
+    /// The key of the file in the tree. A path has no colon, so it is never a URL.
+    fn key(&self) -> &str {
+        match self {
+            Self::File(path) => path,
+            Self::Remote(url) => url,
+        }
+    }
+}
+
+/// The file that a reference of the file at `home` names. `None` where it is neither inside the folder nor on a server.
+///
+/// What a server gave can name other files of servers only.
+fn resolve(home: &str, file: &str) -> Option<Home> {
+    if is_url(home) {
+        return remote(Url::parse(home).ok()?.join(file).ok()?);
+    }
+    if is_url(file) {
+        return remote(Url::parse(file).ok()?);
+    }
+    inside(home, file).map(Home::File)
+}
+
+fn is_url(text: &str) -> bool {
+    let start = |scheme: &str| {
+        text.get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    start("http://") || start("https://")
+}
+
+fn remote(mut url: Url) -> Option<Home> {
+    url.set_fragment(None);
+    let is_plain = matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.as_str().len() <= PATH_BYTES_MAX;
+    is_plain.then(|| Home::Remote(url.into()))
+}
+
+/// The path that a reference names. `None` where it is no path inside the folder.
+fn inside(home: &str, file: &str) -> Option<String> {
     let file = percent_encoding::percent_decode_str(file).decode_utf8().ok()?;
     let is_plain = !file.starts_with('/')
         && !file.contains([':', '\\', '?'])
@@ -233,7 +362,38 @@ mod tests {
             ("", "a.yaml?x", None),
             ("", ".", None),
         ] {
-            assert_eq!(resolve(home, file).as_deref(), path, "{home} {file}");
+            assert_eq!(inside(home, file).as_deref(), path, "{home} {file}");
         }
+    }
+
+    #[test]
+    fn a_url_is_a_url_and_what_a_server_gave_leads_to_servers_only() {
+        let far = "https://s.example/a/b.yaml";
+        for (home, file, url) in [
+            ("", "https://s.example/x.yaml", Some("https://s.example/x.yaml")),
+            (
+                "a.yaml",
+                "HTTP://s.example/x.yaml",
+                Some("http://s.example/x.yaml"),
+            ),
+            ("", "https://u:p@s.example/x.yaml", None),
+            ("", "https://u@s.example/x.yaml", None),
+            ("", "https://", None),
+            (far, "c.yaml", Some("https://s.example/a/c.yaml")),
+            (far, "../../../c.yaml", Some("https://s.example/c.yaml")),
+            (far, "/etc/passwd", Some("https://s.example/etc/passwd")),
+            (far, "//t.example/c.yaml", Some("https://t.example/c.yaml")),
+            (far, "file:///etc/passwd", None),
+            (far, "data:text/plain,x", None),
+        ] {
+            let expected = url.map(|url| Home::Remote(url.to_owned()));
+            assert_eq!(resolve(home, file), expected, "{home} {file}");
+        }
+        for file in ["file:///etc/passwd", "ftp://s.example/x", "data:text/plain,x"] {
+            assert_eq!(resolve("", file), None, "{file}");
+        }
+        let long = format!("https://s.example/{}", "x".repeat(PATH_BYTES_MAX - 18));
+        assert!(resolve("", &long).is_some());
+        assert_eq!(resolve("", &format!("{long}x")), None);
     }
 }

@@ -348,6 +348,7 @@ mod tests {
             bytes_max: 10_000,
             depth_max: 8,
             nodes_max: 500,
+            files_max: 16,
         }
     }
 

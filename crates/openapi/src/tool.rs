@@ -3,14 +3,16 @@
 //! This file orders the steps; each step has a file of its own. It decides nothing about risk: the method is reported,
 //! the class is a person's. Read next: `parameter` and `body` for what is read, `schema` for what it becomes, `plan`.
 
+mod bounds;
 mod draft;
 mod schemas;
 mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Digest, Value};
 
+pub use bounds::ArgumentBounds;
 use draft::{Draft, inject, name_all, without_the_operators};
 use schemas::{SchemaSite, input_schema, output_schema};
 use words::words;
@@ -53,6 +55,14 @@ pub struct ToolOptions {
     pub allow_reserved: bool,
     /// How the API nests values in `deepObject`.
     pub nesting: Nesting,
+    /// What holds for single arguments, by the names that the document gives them.
+    pub arguments: BTreeMap<String, ArgumentBounds>,
+    /// The media type in which the body is sent, of those that the document declares; else JSON, where it is one.
+    pub media_type: Option<String>,
+    /// The media type in which the answer is asked for, of those that the document declares; else JSON, where it is one.
+    pub accept: Option<String>,
+    /// What stands before the path of every request: empty, or a path without a slash at its end.
+    pub base_path: String,
     /// The largest schema, in bytes of JSON, of the input and of the output. Optional parts of an input that does not
     /// fit are left out, with a note.
     pub schema_bytes_max: usize,
@@ -70,6 +80,10 @@ impl Default for ToolOptions {
             compile: true,
             allow_reserved: false,
             nesting: Nesting::Refuse,
+            arguments: BTreeMap::new(),
+            media_type: None,
+            accept: None,
+            base_path: String::new(),
             schema_bytes_max: 64 << 10,
             output_bytes_max: 4 << 10,
         }
@@ -93,6 +107,10 @@ pub struct Generated {
     pub output_schema: Option<Value>,
     /// The arguments in the input schema, in its order.
     pub argument_names: Vec<String>,
+    /// Media types of successful answers beside JSON that the document declares, in lower case; `image/*` is a range.
+    pub answers: Vec<String>,
+    /// Whether a success can be without a body. Where there is an output schema, it takes an empty object then.
+    pub may_be_empty: bool,
     /// How a call becomes a request.
     pub plan: RequestPlan,
     /// What a reviewer should know.
@@ -177,14 +195,16 @@ fn make(
         work: &mut work,
         findings,
     };
-    let body = body::read(site, &operation, method);
+    let body = body::read(site, &operation, method, options.media_type.as_deref());
 
     let mut drafts: Vec<Draft<'_>> = parameters.into_iter().map(Draft::of_parameter).collect();
     let body = body.map(|body| Draft::of_body(body, &mut drafts));
     name_all(&mut drafts, &operation.pointer, findings)?;
     inject(&mut drafts, &options.inject, &operation.pointer, findings);
     without_the_operators(&mut drafts, findings);
+    bounds::apply(&mut drafts, &options.arguments, &operation.pointer, findings);
     let body_is_sent = body.as_ref().is_some_and(|body| body.required)
+        || bounds::asks_for_a_field(&drafts)
         || drafts
             .iter()
             .any(|draft| draft.injected && draft.place == ArgumentPlace::Field);
@@ -200,7 +220,11 @@ fn make(
         compile: options.compile,
     };
     let input_schema = input_schema(&schema_site, &mut drafts, body_is_sent, findings)?;
-    let success = response::read(resolver, document.family(), &operation);
+    let success = response::read(resolver, document.family(), &operation, options.accept.as_deref());
+    if let Some(fault) = &success.fault {
+        findings.block(fault.clone());
+        return None;
+    }
     let output_schema = output_schema(&schema_site, &success, options.returns.as_ref(), findings);
     let operation_digest = resolved::digest(document, reference, &operation, &inherited);
     if operation_digest.is_none() {
@@ -239,8 +263,11 @@ fn make(
             .filter(|draft| !draft.injected)
             .map(|draft| draft.name.clone())
             .collect(),
+        answers: success.answers,
+        may_be_empty: success.may_be_empty,
         plan: RequestPlan {
             operation: reference.key().clone(),
+            base_path: options.base_path.clone(),
             template: template?,
             arguments: drafts.into_iter().map(Draft::into_argument).collect(),
             accept: success.accept,

@@ -16,7 +16,7 @@ use crate::text::excerpt;
 /// The longest name that every revision and every provider takes, in bytes, with its prefix.
 pub const TOOL_NAME_BYTES_MAX: usize = 64;
 /// The longest prefix, in bytes.
-pub const TOOL_PREFIX_BYTES_MAX: usize = 32;
+pub const TOOL_PREFIX_BYTES_MAX: usize = 33;
 /// Hexadecimal digits of a digest in a name.
 const DIGEST_CHARS: usize = 8;
 

@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Tools(Tools),
     /// Call tools with synthetic arguments in an environment that is marked for it, and see what they change
     Probe(Probe),
+    /// Name every operation, and keep names from coming to mean another one
+    Names(Names),
     /// Call a tool as a caller of the configuration
     Call(CallArgs),
     /// Read, export and verify the ledger
@@ -165,6 +167,17 @@ pub(crate) struct CallArgs {
     /// The arguments, as a JSON object; `-` reads them from standard input.
     #[arg(default_value = "{}", value_name = "ARGUMENTS")]
     pub(crate) arguments: String,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Names {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// Add the names that are not locked yet to the file `tollhouse.names`.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) write: bool,
     #[command(flatten)]
     pub(crate) format: Format,
 }

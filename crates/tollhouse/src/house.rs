@@ -1,5 +1,8 @@
 //! The house, put together: from settings to a gateway, with every fault of documents and rules at once.
 
+pub(crate) mod document;
+pub(crate) mod names;
+
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,14 +11,14 @@ use audit::{DurabilityRules, Ledger, LedgerOptions};
 use catalog::{Catalog, Held, HoldState, OBSERVATIONS_BYTES_MAX, Observations, Tool};
 use config::{
     Durability, FactKind, IssuerSettings, KeySetSetting, ReadFault, Settings, SignatureAlgorithm,
-    SourceSettings, World,
+    SourceSettings, UpstreamSettings, World,
 };
 use egress::{Client, ClientOptions, Network};
 use gateway::{Gateway, Parts, Sources};
 use identity::{Algorithm, ClaimMap, ConfiguredCaller, Issuer, KeySet};
 use jiff::Timestamp;
 use model::{Caller, CallerName, IssuerName, SourceName, UpstreamName};
-use openapi::{Document, DocumentLimits};
+use openapi::{Document, DocumentFault, NamingFault};
 use policy::{Action, FactType, Policy, PolicyFile};
 use secrecy::ExposeSecret as _;
 use server::{KeySetKeeper, KeySetSource};
@@ -23,6 +26,9 @@ use store::{FactDatabase, Store, StoreOptions, StoreUrl};
 use upstream::Service;
 use wire::Identity;
 use wire::answer::Server;
+
+use document::Reach;
+use names::Names;
 
 use crate::directory::Callers;
 use crate::failure::Failure;
@@ -47,25 +53,47 @@ pub(crate) struct Reviewed {
     pub(crate) catalog: Catalog,
     pub(crate) policy: Policy,
     pub(crate) services: HashMap<UpstreamName, Service>,
+    /// The documents, for commands that show what is in them. A gate that runs keeps none.
+    pub(crate) documents: HashMap<UpstreamName, Document>,
+    /// Which operation each name belongs to.
+    pub(crate) names: Names,
     pub(crate) warnings: Vec<Problem>,
 }
 
 /// Reads a configuration and everything that it names.
-pub(crate) fn review(path: &Path, world: &dyn World) -> Result<Reviewed, Failure> {
+pub(crate) async fn review(path: &Path, world: &dyn World, reach: Reach) -> Result<Reviewed, Failure> {
     let loaded = config::load(path, world)
         .map_err(|faults| Failure::Problems(faults.iter().map(Problem::from).collect()))?;
     let warnings: Vec<Problem> = loaded.warnings.iter().map(Problem::from).collect();
     let observations =
         observations(&loaded.settings, world).map_err(|fault| Failure::Problems(vec![fault]))?;
-    put_together(loaded.settings, warnings, &observations).map_err(Failure::Problems)
+    let read = read(&loaded.settings, world, reach).await?;
+    put_together(loaded.settings, read, warnings, &observations).map_err(Failure::Problems)
 }
 
 /// The same, as if nothing had been observed yet: for whoever observes.
-pub(crate) fn review_unobserved(path: &Path, world: &dyn World) -> Result<Reviewed, Failure> {
+pub(crate) async fn review_unobserved(path: &Path, world: &dyn World) -> Result<Reviewed, Failure> {
     let loaded = config::load(path, world)
         .map_err(|faults| Failure::Problems(faults.iter().map(Problem::from).collect()))?;
     let warnings: Vec<Problem> = loaded.warnings.iter().map(Problem::from).collect();
-    put_together(loaded.settings, warnings, &Observations::default()).map_err(Failure::Problems)
+    let read = read(&loaded.settings, world, Reach::Configured).await?;
+    put_together(loaded.settings, read, warnings, &Observations::default()).map_err(Failure::Problems)
+}
+
+/// What was read beside the configuration itself: documents, and the names of their operations.
+struct Read {
+    documents: HashMap<UpstreamName, Result<Document, DocumentFault>>,
+    names: Names,
+}
+
+async fn read(settings: &Settings, world: &dyn World, reach: Reach) -> Result<Read, Failure> {
+    let mut documents = HashMap::new();
+    for upstream in &settings.upstreams {
+        let read = document::read(upstream, &settings.limits, world, reach).await;
+        documents.insert(upstream.name.clone(), read);
+    }
+    let names = Names::read(settings, world).map_err(|problem| Failure::Problems(vec![problem]))?;
+    Ok(Read { documents, names })
 }
 
 /// Where probes write what they observed.
@@ -94,15 +122,20 @@ fn observations(settings: &Settings, world: &dyn World) -> Result<Observations, 
 
 fn put_together(
     settings: Settings,
+    read: Read,
     mut warnings: Vec<Problem>,
     observations: &Observations,
 ) -> Result<Reviewed, Vec<Problem>> {
+    let Read {
+        documents: mut read,
+        names,
+    } = read;
+    let mut documents = HashMap::new();
     let mut problems = Vec::new();
     let mut tools = Vec::new();
     let mut held = Vec::new();
     let mut services = HashMap::new();
     for upstream in &settings.upstreams {
-        let key = format!("upstream.{}", upstream.name);
         match Service::new(upstream, &settings.limits) {
             Ok(service) => {
                 services.insert(upstream.name.clone(), service);
@@ -116,22 +149,21 @@ fn put_together(
                 problems.push(Problem::at(&settings, fault.key(), "upstream", text));
             }
         }
-        let document = match Document::read(&upstream.openapi.bytes, &DocumentLimits::from(&settings.limits))
-        {
-            Ok(document) => document,
-            Err(fault) => {
-                let text = format!("`{}`: {fault}", upstream.openapi.path);
-                problems.push(Problem::at(
-                    &settings,
-                    &format!("{key}.openapi"),
-                    "document",
-                    text,
-                ));
+        let document = match read.remove(&upstream.name) {
+            Some(Ok(document)) => document,
+            Some(Err(fault)) => {
+                problems.push(unread(&settings, upstream, &fault));
                 continue;
             }
+            None => continue,
         };
+        doubts(&settings, upstream, &document, &mut warnings);
         for fault in catalog::scheme_faults(&document, &upstream.credentials) {
-            let place = format!("{key}.credentials.{}", config::quoted(fault.scheme()));
+            let place = format!(
+                "upstream.{}.credentials.{}",
+                upstream.name,
+                config::quoted(fault.scheme())
+            );
             problems.push(Problem::at(&settings, &place, "document", fault.to_string()));
         }
         for bounds in &upstream.tools {
@@ -139,6 +171,9 @@ fn put_together(
                 Ok(mut tool) => {
                     tool.observe(observations);
                     warnings.extend(on_hold(&settings, &tool));
+                    if let Some(text) = names.objection(&tool) {
+                        problems.push(Problem::at(&settings, &bounds.key, "names", text));
+                    }
                     tools.push(tool);
                 }
                 Err(fault) => {
@@ -156,20 +191,29 @@ fn put_together(
             .filter(|tool| *tool.upstream() == upstream.name)
             .map(Tool::operation)
             .collect();
-        for operation in document.operations() {
-            if enabled.contains(operation.key().to_string().as_str()) {
-                continue;
+        let named = match names.of(upstream, &document) {
+            Ok(named) => named,
+            Err(NamingFault::Twice(_)) => Vec::new(),
+            Err(fault) => {
+                let key = format!("upstream.{}", upstream.name);
+                problems.push(Problem::at(&settings, &key, "names", fault.to_string()));
+                Vec::new()
             }
-            if let Some(id) = operation.operation_id() {
-                held.push(Held {
-                    name: format!("{}_{id}", upstream.name),
+        };
+        held.extend(
+            named
+                .into_iter()
+                .filter(|naming| !enabled.contains(naming.operation.as_str()))
+                .map(|naming| Held {
+                    name: naming.name,
                     why: format!(
-                        "no tool of `{}` names the operation `{id}`",
-                        settings.path.display()
+                        "no tool of `{}` names the operation `{}`",
+                        settings.path.display(),
+                        naming.operation
                     ),
-                });
-            }
-        }
+                }),
+        );
+        documents.insert(upstream.name.clone(), document);
     }
     let actions: Vec<Action> = tools.iter().map(action).collect();
     let files: Vec<PolicyFile> = settings
@@ -201,6 +245,8 @@ fn put_together(
                 catalog,
                 policy,
                 services,
+                documents,
+                names,
                 warnings,
             })
         }
@@ -225,6 +271,49 @@ fn on_hold(settings: &Settings, tool: &Tool) -> Option<Problem> {
     }
     let text = format!("the tool is held: {hold}");
     Some(Problem::at(settings, &tool.bounds().key, "approval", text))
+}
+
+/// Why a document cannot be read: at the overlay, where it is one that cannot be applied.
+fn unread(settings: &Settings, upstream: &UpstreamSettings, fault: &DocumentFault) -> Problem {
+    let key = format!("upstream.{}", upstream.name);
+    if let DocumentFault::Overlay { number, fault } = fault
+        && let Some(file) = upstream.overlays.get(number.saturating_sub(1))
+    {
+        let text = format!("`{}`: {fault}", file.path);
+        return Problem::at(settings, &format!("{key}.overlays"), "document", text);
+    }
+    let text = format!("`{}`: {fault}", upstream.openapi.path);
+    Problem::at(settings, &format!("{key}.openapi"), "document", text)
+}
+
+/// What is probably not meant: changes that change nothing, and parts of the document that nobody could read.
+fn doubts(
+    settings: &Settings,
+    upstream: &UpstreamSettings,
+    document: &Document,
+    warnings: &mut Vec<Problem>,
+) {
+    let key = format!("upstream.{}", upstream.name);
+    for action in document.overlaid().iter().filter(|action| action.count == 0) {
+        let file = upstream
+            .overlays
+            .get(action.overlay)
+            .map_or("", |file| file.path.as_str());
+        let text = format!(
+            "`{file}`: `{}` selects nothing by `{}`; correct its target, or take it out",
+            action.pointer, action.target
+        );
+        warnings.push(Problem::at(
+            settings,
+            &format!("{key}.overlays"),
+            "document",
+            text,
+        ));
+    }
+    for blocker in document.unreadable() {
+        let text = format!("`{}`: {blocker}", upstream.openapi.path);
+        warnings.push(Problem::at(settings, &format!("{key}.openapi"), "document", text));
+    }
 }
 
 /// A tool, as policies see it.
@@ -381,6 +470,8 @@ pub(crate) fn gateway(
         catalog,
         policy,
         services,
+        documents: _,
+        names: _,
         warnings: _,
     } = reviewed;
     let parts = Parts {

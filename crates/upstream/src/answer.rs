@@ -1,5 +1,7 @@
 //! What an upstream answered: bytes from outside, with what is needed to check them.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 /// An answer, unchecked.
@@ -9,6 +11,10 @@ pub struct Answer {
     pub status: u16,
     /// The media type of the body, in lower case and without parameters.
     pub media_type: Option<String>,
+    /// The seconds of `Retry-After`.
+    pub retry_after: Option<Duration>,
+    /// The values of `Link`, one behind the other.
+    pub link: Option<String>,
     /// The body; at most `upstream_body_bytes_max` bytes.
     pub body: Bytes,
 }

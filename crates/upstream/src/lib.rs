@@ -20,6 +20,7 @@
 mod answer;
 mod credential;
 mod fault;
+mod link;
 mod outgoing;
 mod preview;
 mod service;
@@ -31,6 +32,6 @@ pub use credential::CredentialFault;
 pub use fault::SendFault;
 pub use outgoing::{Outgoing, Trip};
 pub use preview::Preview;
-pub use service::{Service, ServiceFault};
+pub use service::{Followed, Service, ServiceFault};
 pub use token::TokenFault;
 pub use work::{Ending, Lost, Progress};

@@ -6,10 +6,10 @@ use audit::Recorded;
 use bytes::Bytes;
 use catalog::{Access, Tool};
 use config::{Redirects, UpstreamSettings};
-use egress::{Client, ClientOptions, Destination, DestinationFault, EgressFault, Network};
+use egress::{Client, ClientOptions, Destination, DestinationFault, EgressFault, Network, Part};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
 use http_body_util::Full;
-use model::{Call, Limits, UpstreamName};
+use model::{Call, CallId, Limits, Object, UpstreamName};
 use openapi::BuildFault;
 use policy::Permitted;
 use tokio::time::Instant;
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::answer::Answer;
 use crate::credential::{CredentialFault, Credentials, Tokens};
 use crate::fault::SendFault;
+use crate::link;
 use crate::outgoing::{Outgoing, Retry, Trip};
 use crate::preview::Preview;
 use crate::token::TokenFault;
@@ -72,6 +73,18 @@ pub enum ServiceFault {
         fault: EgressFault,
     },
 }
+
+/// What follows an answer.
+#[derive(Debug)]
+pub enum Followed {
+    /// Another request of the same call.
+    By(Box<Outgoing>),
+    /// Nothing.
+    End,
+}
+
+/// Requests that one call may become, whatever its tool says.
+const PAGES_MAX: usize = 100;
 
 impl ServiceFault {
     /// The key of the configuration that is at fault.
@@ -172,7 +185,36 @@ impl Service {
     /// # Errors
     /// [`BuildFault`] where the arguments cannot be sent safely; nothing is sent.
     pub fn prepare(&self, tool: &Tool, call: &Call) -> Result<Outgoing, BuildFault> {
-        let prepared = tool.plan().build(call.arguments.object(), &call.injected)?;
+        let Some(pages) = tool.bounds().pages.as_ref() else {
+            return Self::outgoing(tool, call.id, call.arguments.object(), &call.injected);
+        };
+        // How many pages are read is nothing that the service knows of.
+        let mut arguments = call.arguments.object().clone();
+        arguments.shift_remove(&pages.asked);
+        Self::outgoing(tool, call.id, &arguments, &call.injected)
+    }
+
+    /// Builds the request for another page of a call: `arguments` are those of the call with another page.
+    ///
+    /// # Errors
+    /// [`BuildFault`], as [`Self::prepare`].
+    pub fn prepare_page(
+        &self,
+        tool: &Tool,
+        call: CallId,
+        arguments: &Object,
+        injected: &Object,
+    ) -> Result<Outgoing, BuildFault> {
+        Self::outgoing(tool, call, arguments, injected)
+    }
+
+    fn outgoing(
+        tool: &Tool,
+        call: CallId,
+        arguments: &Object,
+        injected: &Object,
+    ) -> Result<Outgoing, BuildFault> {
+        let prepared = tool.plan().build(arguments, injected)?;
         let repeatable = !tool.class().changes_state() && matches!(prepared.method, "GET" | "HEAD");
         let retry = tool.bounds().retry.as_ref().filter(|_| repeatable);
         let retry = retry.map(|retry| Retry {
@@ -180,13 +222,35 @@ impl Service {
             on: retry.on.clone(),
         });
         Ok(Outgoing {
-            call: call.id,
+            call,
             prepared,
             access: tool.access().clone(),
             repeatable,
             retry,
             timeout: tool.bounds().timeout,
         })
+    }
+
+    /// The query of the link to the next page, where the answer to a request has one. `Err`: it leads elsewhere.
+    ///
+    /// # Errors
+    /// The link leads to another service or another operation; it is not for us to follow.
+    pub fn next_query(
+        &self,
+        answer: &Answer,
+        request: &Outgoing,
+    ) -> Result<Option<Vec<(String, String)>>, &'static str> {
+        let Some(target) = answer.link.as_deref().and_then(link::next) else {
+            return Ok(None);
+        };
+        let own = self
+            .destination
+            .uri(&request.prepared.path_and_query)
+            .map_err(|_| "the path leaves the destination")?;
+        match link::query_of(&target, &own.to_string()) {
+            Some(query) => Ok(Some(query)),
+            None => Err("the link to the next page leads to another operation"),
+        }
     }
 
     /// What would be sent, for people.
@@ -231,6 +295,45 @@ impl Service {
     ) -> Result<Answer, SendFault> {
         let (call, outgoing) = self.own(call, outgoing)?;
         self.attempts(&call, &outgoing, trip, trip.deadline).await
+    }
+
+    /// Sends the request of a call, and then one request after the other for as long as `follow` gives one: the pages of
+    /// a list. All of them are requests of the one call that was permitted and recorded, and all end with its deadline.
+    ///
+    /// `follow` sees each answer with its request. The bodies of all answers together are at most as long as one may be.
+    ///
+    /// # Errors
+    /// [`SendFault`] of whichever request failed.
+    pub async fn send_pages(
+        &self,
+        call: Recorded<Permitted<Call>>,
+        outgoing: Outgoing,
+        trip: &Trip,
+        mut follow: impl FnMut(&Answer, &Outgoing) -> Followed,
+    ) -> Result<Vec<Answer>, SendFault> {
+        let (call, outgoing) = self.own(call, outgoing)?;
+        let mut answers: Vec<Answer> = Vec::new();
+        let mut bytes = 0_usize;
+        let mut next = Some(outgoing);
+        while let Some(outgoing) = next.take() {
+            let answer = self.attempts(&call, &outgoing, trip, trip.deadline).await?;
+            bytes = bytes.saturating_add(answer.body.len());
+            if bytes > self.body_bytes_max {
+                return Err(SendFault::Egress(EgressFault::TooLarge {
+                    part: Part::Body,
+                    max: self.body_bytes_max,
+                }));
+            }
+            let is_last = answers.len() + 1 >= PAGES_MAX;
+            next = match follow(&answer, &outgoing) {
+                Followed::By(next) if !is_last => Some(*next),
+                Followed::By(_) | Followed::End => None,
+            };
+            // A page of another call would be a fault of the calling room, and is not sent.
+            next = next.filter(|next| next.call == call.id);
+            answers.push(answer);
+        }
+        Ok(answers)
     }
 
     /// A call and the request that was built for it.
@@ -406,11 +509,20 @@ impl Service {
             .get(header::RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse().ok())
             .map(Duration::from_secs);
+        let links: Vec<&str> = answer
+            .headers
+            .get_all(header::LINK)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect();
+        let link = (!links.is_empty()).then(|| links.join(", "));
         let body = answer.read(self.body_bytes_max, deadline).await?;
         Ok((
             Answer {
                 status,
                 media_type,
+                retry_after: after,
+                link,
                 body,
             },
             after,

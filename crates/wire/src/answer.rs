@@ -4,7 +4,7 @@
 //! BASE-16, CACHE-01). Nothing here decides what may be said.
 
 use bytes::Bytes;
-use model::{Content, Object, Reply, Value};
+use model::{Content, MediaKind, Object, Reply, Value};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -218,7 +218,7 @@ impl Serialize for Body<'_> {
                 }
             }
             Said::Called(reply) => {
-                map.serialize_entry("content", &Blocks(&reply.content))?;
+                map.serialize_entry("content", &Blocks(&reply.content, revision))?;
                 if let Some(structured) = &reply.structured
                     && knows_structured(revision, structured)
                 {
@@ -244,25 +244,52 @@ impl Serialize for Body<'_> {
     }
 }
 
-struct Blocks<'a>(&'a [Content]);
+struct Blocks<'a>(&'a [Content], Revision);
 
 impl Serialize for Blocks<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Block))
+        serializer.collect_seq(self.0.iter().map(|content| Block(content, self.1)))
     }
 }
 
-struct Block<'a>(&'a Content);
+struct Block<'a>(&'a Content, Revision);
 
 impl Serialize for Block<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
+        let mut map = serializer.serialize_map(None)?;
+        let media = match self.0 {
             Content::Text(text) => {
-                let mut map = serializer.serialize_map(Some(2))?;
                 map.serialize_entry("type", "text")?;
                 map.serialize_entry("text", text)?;
-                map.end()
+                return map.end();
+            }
+            Content::Media(media) => media,
+        };
+        match media.kind {
+            MediaKind::Image => {
+                map.serialize_entry("type", "image")?;
+                map.serialize_entry("data", &media.data)?;
+                map.serialize_entry("mimeType", &media.media_type)?;
+            }
+            MediaKind::Audio if self.1.has_audio() => {
+                map.serialize_entry("type", "audio")?;
+                map.serialize_entry("data", &media.data)?;
+                map.serialize_entry("mimeType", &media.media_type)?;
+            }
+            MediaKind::Audio => {
+                map.serialize_entry("type", "text")?;
+                let text = format!(
+                    "the answer is {} of {} bytes, which revision {} of the protocol cannot carry",
+                    media.media_type, media.bytes, self.1
+                );
+                map.serialize_entry("text", &text)?;
+            }
+            MediaKind::Other => {
+                map.serialize_entry("type", "resource")?;
+                let resource = json!({ "uri": media.uri, "mimeType": media.media_type, "blob": media.data });
+                map.serialize_entry("resource", &resource)?;
             }
         }
+        map.end()
     }
 }

@@ -117,6 +117,15 @@ impl Revision {
         }
     }
 
+    /// Whether results can hold audio (TOOL-07); images and embedded resources are in every revision.
+    #[must_use]
+    pub const fn has_audio(self) -> bool {
+        match self {
+            Self::V2024_11_05 => false,
+            Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 | Self::V2026_07_28 => true,
+        }
+    }
+
     /// Whether progress notifications have a `message` (PROG-02).
     #[must_use]
     pub const fn has_progress_messages(self) -> bool {

@@ -14,6 +14,7 @@ pub(crate) fn world() -> PaperWorld {
     .with_file("policy/a.cedar", "// a")
     .with_file("policy/README.md", "not a rule")
     .with_file("billing.yaml", "openapi: 3.1.0")
+    .with_file("billing.overlay.yaml", "overlay: 1.0.0")
     .with_file("archive.json", "{}")
     .with_file(
         "ca.pem",

@@ -214,6 +214,8 @@ async fn what_is_named_is_reached_or_not() {
             "held",
             "rules_version",
             "approvals",
+            "documents",
+            "blocked",
             "probes",
             "warnings",
             "problems"

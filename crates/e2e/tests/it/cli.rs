@@ -9,7 +9,7 @@ use e2e::said::{Said, run, shell, shell_command};
 use serde_json::json;
 
 /// Every command.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "demo",
     "serve",
     "check",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 19] = [
     "explain",
     "tools",
     "probe",
+    "names",
     "call",
     "audit tail",
     "audit show",
@@ -101,6 +102,8 @@ async fn a_missing_configuration_names_the_command_that_writes_one() {
         "explain --as ada billing_x",
         "tools",
         "tools --held",
+        "names",
+        "names --write",
         "call --as ada billing_x",
         "audit tail",
         "audit show 019ee0dc-8a86-7c02-9b63-1df9b9d0a3f4",
@@ -194,6 +197,8 @@ async fn a_reader_that_goes_away_is_no_defect() {
         ("completions zsh", 0),
         ("tools", 0),
         ("tools --held --json", 0),
+        ("names", 0),
+        ("names --json", 0),
         ("tools --as ada", 0),
         ("check --offline", 0),
         ("keys list", 0),

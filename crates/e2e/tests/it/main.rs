@@ -9,10 +9,12 @@
     reason = "tests"
 )]
 
+mod answers;
 mod approvals;
 mod audit;
 mod batches;
 mod bodies;
+mod bounded;
 mod calls;
 mod canary;
 mod cancel;
@@ -23,9 +25,11 @@ mod corpus;
 mod credentials;
 mod demo;
 mod document;
+mod documents;
 mod drain;
 mod egress;
 mod eras;
+mod golden;
 mod guide;
 mod headers;
 mod identity;
@@ -36,8 +40,10 @@ mod ledger;
 mod limits;
 mod lines;
 mod lists;
+mod names;
 mod origins;
 mod owners;
+mod pages;
 mod posts;
 mod probe;
 mod progress;

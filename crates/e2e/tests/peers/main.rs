@@ -14,6 +14,7 @@
 mod conformance;
 mod github;
 mod inspector;
+mod requests;
 mod road;
 mod schemas;
 mod sdks;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::Value;
 
+use super::bounds::{ArgumentBounds, unknown};
 use crate::blocker::{Blocker, BlockerCause, Findings, NoteKind};
 use crate::body::{self, Form};
 use crate::form::FieldForm;
@@ -34,6 +35,12 @@ pub(super) struct Draft<'d> {
     pub(super) form: FieldForm,
     pub(super) description: Option<&'d Value>,
     pub(super) is_deprecated: bool,
+    /// What the operator says about it, under the document's name of it.
+    pub(super) bounds: Option<(String, ArgumentBounds)>,
+    /// Whether the operator gave it another name.
+    pub(super) is_renamed: bool,
+    /// Whether the operator requires it.
+    pub(super) is_asked_for: bool,
 }
 
 /// What is left of a body once its arguments are drafted.
@@ -69,6 +76,9 @@ impl<'d> Draft<'d> {
             form: FieldForm::Auto,
             description: parameter.description,
             is_deprecated: parameter.is_deprecated,
+            bounds: None,
+            is_renamed: false,
+            is_asked_for: false,
         }
     }
 
@@ -89,6 +99,9 @@ impl<'d> Draft<'d> {
             form: FieldForm::Auto,
             description: None,
             is_deprecated: false,
+            bounds: None,
+            is_renamed: false,
+            is_asked_for: false,
         };
         let whole = match body.form {
             Form::Fields(fields) => {
@@ -223,20 +236,7 @@ pub(super) fn inject(
             draft.injected = true;
             continue;
         }
-        let known: Vec<String> = drafts
-            .iter()
-            .take(16)
-            .map(|draft| format!("`{}`", draft.name))
-            .collect();
-        findings.block(Blocker::new(
-            BlockerCause::ArgumentUnknown,
-            operation,
-            format!("there is no argument `{}` to inject", excerpt(name)),
-            if known.is_empty() {
-                "the operation has no arguments".to_owned()
-            } else {
-                format!("inject one of {}", known.join(", "))
-            },
-        ));
+        let known: Vec<String> = drafts.iter().map(|draft| draft.name.clone()).collect();
+        findings.block(unknown(name, &known, operation));
     }
 }

@@ -3,6 +3,7 @@
 use model::{Object, Value};
 use serde_json::json;
 
+use super::bounds::{Originals, bounded, values_fit};
 use super::draft::Draft;
 use crate::blocker::{Blocker, BlockerCause, Findings, NoteKind};
 use crate::document::Document;
@@ -54,7 +55,7 @@ pub(super) fn input_schema<'d>(
             1..=3 => Some(TERSE_BYTES_MAX),
             _ => Some(0),
         };
-        let (root, folded) = assembled(site, drafts, (body_is_sent, soft, words_max), &mut own);
+        let (root, folded, originals) = assembled(site, drafts, (body_is_sent, soft, words_max), &mut own);
         soft = if turn == 0 {
             soft
         } else {
@@ -79,6 +80,7 @@ pub(super) fn input_schema<'d>(
                 "optional fields were left out, because the schema would be too large with them",
             );
         }
+        values_fit(&root, drafts, &originals, &mut own);
         findings.take(own);
         let is_offered = |draft: &Draft<'_>| {
             draft.injected || root.get("properties").and_then(|p| p.get(&draft.name)).is_some()
@@ -94,7 +96,10 @@ fn assembled<'d>(
     drafts: &[Draft<'d>],
     (body_is_sent, soft, words_max): (bool, usize, Option<usize>),
     findings: &mut Findings,
-) -> (Value, usize) {
+) -> (Value, usize, Originals) {
+    let mut originals = Originals::new();
+    // Bounds are judged while the converter holds the findings.
+    let mut misfits = Findings::default();
     let work = &mut Work::new();
     let converter = Converter::new(
         site.document,
@@ -122,7 +127,8 @@ fn assembled<'d>(
         } else {
             schema
         };
-        properties.insert(draft.name.clone(), described(schema, draft));
+        let schema = bounded(described(schema, draft), draft, &mut originals, &mut misfits);
+        properties.insert(draft.name.clone(), schema);
         if draft.required && (draft.place != ArgumentPlace::Field || body_is_sent) {
             required.push(Value::from(draft.name.as_str()));
         }
@@ -142,9 +148,10 @@ fn assembled<'d>(
     root.insert("additionalProperties".to_owned(), Value::Bool(false));
     // A body that is one argument, and a field that a body must have, are not what is left out.
     let keep = |name: &str| {
-        drafts
-            .iter()
-            .any(|draft| draft.name == name && (draft.required || draft.place == ArgumentPlace::Body))
+        drafts.iter().any(|draft| {
+            draft.name == name
+                && (draft.required || draft.place == ArgumentPlace::Body || draft.bounds.is_some())
+        })
     };
     let folded = converter.finish(&mut root, soft, &keep);
     if is_together {
@@ -154,7 +161,8 @@ fn assembled<'d>(
             "the body may be left out, but has required fields: they are required once one field is given",
         );
     }
-    (Value::Object(root), folded)
+    findings.take(misfits);
+    (Value::Object(root), folded, originals)
 }
 
 /// The schema of a parameter with what the parameter says beside it.
@@ -265,7 +273,12 @@ pub(super) fn output_schema<'d>(
         format!("the tool has no output schema: {reason}"),
     );
     // What is kept is known even where nothing is known about the answer.
-    returns.and_then(|returns| returns.output_schema_of(&Value::Bool(true)))
+    let known = returns.and_then(|returns| returns.output_schema_of(&Value::Bool(true)))?;
+    Some(if success.may_be_empty {
+        or_empty(known)
+    } else {
+        known
+    })
 }
 
 fn output<'d>(
@@ -337,6 +350,14 @@ fn output<'d>(
             )
         })?;
     }
+    if success.may_be_empty && !own.is_blocked() {
+        own.note(
+            NoteKind::OutputEmpty,
+            &schema.pointer,
+            "a success can be without a body, which is told as an empty object",
+        );
+        root = or_empty(root);
+    }
     let made = sound(root, site, &mut own);
     let (blockers, notes) = own.into_parts();
     match (made, blockers.into_iter().next()) {
@@ -352,4 +373,31 @@ fn output<'d>(
         )),
         (None, None) => Err((schema.pointer.clone(), "it cannot be read".to_owned())),
     }
+}
+
+/// The schema, or an empty object.
+fn or_empty(root: Value) -> Value {
+    let Value::Object(mut object) = root else {
+        return root;
+    };
+    const ASKS: [&str; 7] = [
+        "required",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "$ref",
+        "minProperties",
+        "if",
+    ];
+    if !ASKS.iter().any(|keyword| object.contains_key(*keyword)) {
+        return Value::Object(object);
+    }
+    let definitions = object.shift_remove("$defs");
+    let mut whole = Object::new();
+    whole.insert("type".to_owned(), Value::from("object"));
+    whole.insert("anyOf".to_owned(), json!([object, { "maxProperties": 0 }]));
+    if let Some(definitions) = definitions {
+        whole.insert("$defs".to_owned(), definitions);
+    }
+    Value::Object(whole)
 }

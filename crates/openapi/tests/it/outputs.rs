@@ -81,14 +81,7 @@ fn a_tool_without_one_object_to_promise_has_no_output_schema_and_says_why() {
             "{default: {description: any}}".to_owned(),
             "no successful response",
         ),
-        ("{'204': {description: gone}}".to_owned(), "not JSON"),
-        (
-            format!(
-                "{{'200': {}, '204': {{description: gone}}}}",
-                json_body("{type: object}")
-            ),
-            "not JSON",
-        ),
+        ("{'204': {description: gone}}".to_owned(), "has a schema"),
         (
             format!(
                 "{{'200': {}, '201': {}}}",
@@ -220,19 +213,19 @@ fn the_output_schema_of_a_projected_answer_is_that_of_the_kept_fields() {
     assert_eq!(schema["required"], json!(["id", "ids"]));
     assert_eq!(schema["additionalProperties"], false);
     // A list, or an answer that nothing is known of, still has known fields once it is projected.
-    for responses in [
-        "{'200': {description: ok, content: {application/json: {schema: {type: array, items: {type: object}}}}}}",
-        "{'204': {description: gone}}",
-    ] {
-        let schema = tool_with(&with_responses("3.0.3", responses), "GET /x", &options)
-            .output_schema
-            .unwrap();
-        assert_eq!(
-            schema,
-            json!({"type": "object", "properties": {"id": {}, "ids": {"type": "array"}, "parent": {}}, "required": ["ids"], "additionalProperties": false}),
-            "{responses}"
-        );
-    }
+    let responses = "{'200': {description: ok, content: {application/json: {schema: {type: array, items: {type: object}}}}}}";
+    let schema = tool_with(&with_responses("3.0.3", responses), "GET /x", &options)
+        .output_schema
+        .unwrap();
+    assert_eq!(
+        schema,
+        json!({"type": "object", "properties": {"id": {}, "ids": {"type": "array"}, "parent": {}}, "required": ["ids"], "additionalProperties": false}),
+    );
+    // Where there is nothing, there are no fields either.
+    let gone = with_responses("3.0.3", "{'204': {description: gone}}");
+    let schema = tool_with(&gone, "GET /x", &options).output_schema.unwrap();
+    assert!(jsonschema::is_valid(&schema, &json!({})) && jsonschema::is_valid(&schema, &json!({"ids": []})));
+    assert!(!jsonschema::is_valid(&schema, &json!({"other": 1})));
 }
 
 #[test]
@@ -260,4 +253,27 @@ fn the_json_of_a_success_is_what_is_asked_for() {
             "{responses}"
         );
     }
+}
+
+#[test]
+fn a_success_without_a_body_beside_others_is_an_empty_object() {
+    let json_body =
+        |schema: &str| format!("{{description: ok, content: {{application/json: {{schema: {schema}}}}}}}");
+    let schema =
+        "{type: object, required: [inner], properties: {inner: {$ref: '#/components/schemas/Account'}}}";
+    let responses = format!("{{'200': {}, '204': {{description: gone}}}}", json_body(schema));
+    let tool = tool(&with_responses("3.0.3", &responses), "GET /x");
+    assert!(tool.may_be_empty);
+    assert!(tool.notes.iter().any(|note| note.kind == NoteKind::OutputEmpty));
+    let schema = tool.output_schema.unwrap();
+    assert_eq!(schema["type"], "object");
+    assert!(jsonschema::is_valid(&schema, &json!({})));
+    assert!(!jsonschema::is_valid(&schema, &json!({"other": 1})));
+    // What asks for nothing takes an empty object as it is.
+    let responses = format!(
+        "{{'200': {}, '204': {{description: gone}}}}",
+        json_body("{type: object}")
+    );
+    let tool = self::tool(&with_responses("3.0.3", &responses), "GET /x");
+    assert!(tool.output_schema.unwrap().get("anyOf").is_none());
 }

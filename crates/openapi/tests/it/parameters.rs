@@ -435,7 +435,7 @@ fn injecting_what_the_operation_does_not_have_is_a_blocker() {
         "3.0.3",
         "paths: {/a: {get: {parameters: [{name: scope, in: query, schema: {type: string}}]}}, /b: {get: {}}}",
     );
-    for (key, expected) in [("GET /a", "inject one of `scope`"), ("GET /b", "no arguments")] {
+    for (key, expected) in [("GET /a", "did you mean `scope`?"), ("GET /b", "no arguments")] {
         let options = ToolOptions {
             inject: vec!["scopes".to_owned()],
             ..ToolOptions::default()

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use openapi::{BlockerCause, Document, DocumentFault, Reading, Sources};
+use openapi::{Absent, BlockerCause, Document, DocumentFault, Reading, Sources};
 use serde_json::json;
 
 use crate::support::{causes, request, tool};
@@ -156,9 +156,9 @@ fn what_lies_outside_or_is_missing_blocks_only_the_operations_that_need_it() {
 fn no_path_that_could_leave_the_folder_is_asked_for() {
     struct Asked(RefCell<Vec<String>>);
     impl Sources for Asked {
-        fn file(&self, path: &str) -> Option<Vec<u8>> {
+        fn file(&self, path: &str) -> Result<Vec<u8>, Absent> {
             self.0.borrow_mut().push(path.to_owned());
-            files().remove(path)
+            files().file(path)
         }
     }
     let asked = Asked(RefCell::default());
@@ -204,4 +204,70 @@ fn all_files_together_have_the_limits_of_one_document() {
     assert_eq!(reading(64 << 10), Ok(3));
     assert!(reading(ROOT.len() + 50).unwrap() < 3);
     assert!(reading(ROOT.len() - 1).is_err());
+}
+
+#[test]
+fn a_document_has_files_up_to_the_limit_and_the_next_one_is_blocked_with_the_key() {
+    let reading = |files_max: usize| {
+        let files = files();
+        let mut reading = Reading {
+            path: "api.yaml",
+            sources: &files,
+            ..Reading::default()
+        };
+        reading.limits.files_max = files_max;
+        Document::read_with(ROOT.as_bytes(), &reading).unwrap()
+    };
+    // Three that are there, one that is not, one that cannot be read.
+    let why = |document: &Document| {
+        let operation = document.find("GET /bad").unwrap();
+        document.tool(&operation, &Default::default()).unwrap_err()[0]
+            .text
+            .clone()
+    };
+    assert!(!why(&reading(5)).contains("may have"), "{}", why(&reading(5)));
+    let past: Vec<String> = reading(4)
+        .operations()
+        .filter_map(|operation| reading(4).tool(&operation, &Default::default()).err())
+        .flat_map(|blockers| blockers.into_iter().map(|blocker| blocker.clears))
+        .collect();
+    assert!(
+        past.iter().any(|clears| clears.contains("document_files_max")),
+        "{past:?}"
+    );
+}
+
+#[test]
+fn a_file_of_a_server_is_read_where_the_sources_give_it_and_the_reason_is_told_where_they_do_not() {
+    let root = ROOT.replace("http://169.254.169.254/x.yaml", "https://s.example/p.yaml#/Page");
+    let mut files = files();
+    let read = |files: &BTreeMap<String, Vec<u8>>| {
+        let reading = Reading {
+            path: "api.yaml",
+            sources: files,
+            ..Reading::default()
+        };
+        Document::read_with(root.as_bytes(), &reading).unwrap()
+    };
+    let document = read(&files);
+    let operation = document.find("GET /far").unwrap();
+    let blocker = &document.tool(&operation, &Default::default()).unwrap_err()[0];
+    assert_eq!(blocker.cause, BlockerCause::ReferenceExternal);
+    assert!(blocker.text.ends_with("there is no such file"), "{blocker}");
+    let (page, other) = (
+        "Page: {$ref: 'q/other.yaml'}\n",
+        "name: page\nin: query\nschema: {type: integer}\n",
+    );
+    files.insert("https://s.example/p.yaml".to_owned(), page.as_bytes().to_vec());
+    files.insert(
+        "https://s.example/q/other.yaml".to_owned(),
+        other.as_bytes().to_vec(),
+    );
+    let document = read(&files);
+    assert_eq!(tool(&document, "GET /far").argument_names, ["page"]);
+    assert!(
+        document
+            .files()
+            .contains(&"https://s.example/q/other.yaml".to_owned())
+    );
 }

@@ -14,7 +14,7 @@ use crate::print::{self, say, tell};
 
 pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
     log::start_quiet();
-    let reviewed = super::review(&args.path)?;
+    let reviewed = super::review(&args.path).await?;
     let principal = super::principal(&reviewed.settings, &args.caller)?;
     let asked = super::asked(&reviewed.settings, &args)?;
     let open = Open::new(reviewed, "call").await?;
@@ -38,6 +38,9 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
                     .iter()
                     .map(|content| match content {
                         Content::Text(text) => json!({ "type": "text", "text": text }),
+                        Content::Media(media) => json!({
+                            "type": "media", "mimeType": media.media_type, "bytes": media.bytes, "data": media.data,
+                        }),
                     })
                     .collect();
                 print::json(&json!({
@@ -46,8 +49,17 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
                     "isError": reply.is_error,
                 }));
             } else {
-                for Content::Text(text) in &reply.content {
-                    say!("{text}");
+                for content in &reply.content {
+                    match content {
+                        Content::Text(text) => say!("{text}"),
+                        Content::Media(media) => {
+                            say!(
+                                "{} of {} bytes; `--json` shows them",
+                                media.media_type,
+                                media.bytes
+                            );
+                        }
+                    }
                 }
             }
             reply.is_error

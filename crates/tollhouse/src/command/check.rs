@@ -4,18 +4,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catalog::Access;
-use config::{KeySetSetting, UpstreamSettings};
+use config::{KeySetSetting, SystemWorld, UpstreamSettings};
 use egress::{Client, ClientOptions, Destination, Network};
 use http::{Method, Request};
 use http_body_util::Full;
 use model::{Limits, UpstreamName};
+use openapi::OverlayAction;
 use serde::Serialize;
 use server::KeySetKeeper;
 use tokio::time::Instant;
 
+use super::held;
 use crate::cli::Check;
 use crate::failure::Failure;
 use crate::house::Reviewed;
+use crate::house::document::Reach;
 use crate::print::{self, say, tell};
 use crate::problem::{Problem, report};
 use crate::{house, log};
@@ -30,6 +33,8 @@ struct Outcome {
     held: usize,
     rules_version: Option<String>,
     approvals: Vec<Answered>,
+    documents: Vec<Read>,
+    blocked: Vec<held::Operation>,
     probes: Vec<Probe>,
     warnings: Vec<Problem>,
     problems: Vec<Problem>,
@@ -48,6 +53,19 @@ struct Answered {
     holds: bool,
 }
 
+/// What was read of one upstream's document.
+#[derive(Debug, Serialize)]
+struct Read {
+    upstream: UpstreamName,
+    /// What it says of itself, as `3.0.3`.
+    version: String,
+    operations: usize,
+    /// Its other files.
+    files: Vec<String>,
+    /// What its overlays did.
+    overlaid: Vec<OverlayAction>,
+}
+
 /// What a probe of something outside found.
 #[derive(Debug, Serialize)]
 struct Probe {
@@ -58,7 +76,12 @@ struct Probe {
 
 pub(crate) async fn check(args: Check) -> Result<(), Failure> {
     log::start_quiet();
-    let reviewed = match super::review(&args.path) {
+    let reach = if args.offline {
+        Reach::Nothing
+    } else {
+        Reach::Configured
+    };
+    let reviewed = match house::review(&args.path.config, &SystemWorld, reach).await {
         Ok(reviewed) => reviewed,
         Err(Failure::Problems(problems)) if args.format.json => {
             print::json(&Outcome {
@@ -67,6 +90,8 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
                 held: 0,
                 rules_version: None,
                 approvals: Vec::new(),
+                documents: Vec::new(),
+                blocked: Vec::new(),
                 probes: Vec::new(),
                 warnings: Vec::new(),
                 problems,
@@ -89,6 +114,11 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
         held: reviewed.catalog.held() + (all - enabled),
         approvals: answered(&reviewed.catalog, now),
         rules_version: Some(reviewed.policy.version().to_string()),
+        documents: documents(&reviewed),
+        blocked: held::operations(&reviewed)
+            .into_iter()
+            .filter(held::Operation::is_blocked)
+            .collect(),
         probes: Vec::new(),
         warnings: reviewed.warnings.clone(),
         problems: Vec::new(),
@@ -151,6 +181,58 @@ fn answered(catalog: &catalog::Catalog, now: jiff::Timestamp) -> Vec<Answered> {
     catalog.tools().flat_map(of_tool).collect()
 }
 
+fn documents(reviewed: &Reviewed) -> Vec<Read> {
+    let upstreams = reviewed.settings.upstreams.iter();
+    upstreams
+        .filter_map(|upstream| {
+            let document = reviewed.documents.get(&upstream.name)?;
+            Some(Read {
+                upstream: upstream.name.clone(),
+                version: document.version().to_owned(),
+                operations: document.operations().count(),
+                files: document.files().to_vec(),
+                overlaid: document.overlaid().to_vec(),
+            })
+        })
+        .collect()
+}
+
+/// What a person should know of a document beside its operations: what is not in the one file that they see.
+fn say_of(read: &Read) {
+    if !read.files.is_empty() {
+        let files = print::counted(read.files.len(), "other file", "other files");
+        say!("upstream `{}`: its document has {files}", read.upstream);
+    }
+    if !read.overlaid.is_empty() {
+        let places: usize = read.overlaid.iter().map(|action| action.count).sum();
+        say!(
+            "upstream `{}`: {} of overlays changed {}",
+            read.upstream,
+            print::counted(read.overlaid.len(), "action", "actions"),
+            print::counted(places, "place", "places")
+        );
+    }
+}
+
+/// The most blockers that are listed for a person.
+const BLOCKED_SHOWN_MAX: usize = 20;
+
+fn say_blocked(blocked: &[held::Operation]) {
+    if blocked.is_empty() {
+        return;
+    }
+    let lines: Vec<String> = blocked.iter().flat_map(held::Operation::lines).collect();
+    for line in lines.iter().take(BLOCKED_SHOWN_MAX) {
+        say!("{line}");
+    }
+    if lines.len() > BLOCKED_SHOWN_MAX {
+        say!(
+            "… and {} more; `tollhouse tools --held` lists all",
+            lines.len() - BLOCKED_SHOWN_MAX
+        );
+    }
+}
+
 fn say(outcome: Outcome, json: bool) -> Result<(), Failure> {
     if json {
         print::json(&outcome);
@@ -158,6 +240,8 @@ fn say(outcome: Outcome, json: bool) -> Result<(), Failure> {
         for warning in &outcome.warnings {
             tell!("warning: {warning}");
         }
+        outcome.documents.iter().for_each(say_of);
+        say_blocked(&outcome.blocked);
         for probe in &outcome.probes {
             let word = if probe.reached { "reached" } else { "NOT reached" };
             say!("{}: {word}, {}", probe.what, probe.detail);

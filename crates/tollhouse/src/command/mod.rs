@@ -5,8 +5,10 @@ mod call;
 mod check;
 mod demo;
 mod explain;
+mod held;
 mod init;
 mod keys;
+mod names;
 mod probe;
 mod review;
 mod schema;
@@ -26,6 +28,7 @@ use model::{Arguments, JsonLimits};
 
 use crate::cli::{Audit, CallArgs, Cli, Command, ConfigPath, Keys};
 use crate::failure::Failure;
+use crate::house::document::Reach;
 use crate::house::{self, Reviewed};
 
 /// Runs a command to its end.
@@ -38,6 +41,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Explain(args) => block_on(explain::explain(args)),
         Command::Tools(args) => block_on(tools::tools(args)),
         Command::Probe(args) => block_on(probe::probe(args)),
+        Command::Names(args) => block_on(names::names(args)),
         Command::Call(args) => block_on(call::call(args)),
         Command::Audit(Audit::Tail(args)) => block_on(audit::tail(args)),
         Command::Audit(Audit::Show(args)) => block_on(audit::show(args)),
@@ -46,7 +50,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Keys(Keys::Add(args)) => block_on(keys::add(args)),
         Command::Keys(Keys::List(args)) => block_on(keys::list(args)),
         Command::Keys(Keys::Revoke(args)) => block_on(keys::revoke(args)),
-        Command::Schema(args) => schema::schema(&args),
+        Command::Schema(args) => block_on(schema::schema(args)),
         Command::Init(args) => init::init(&args),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { folder } => shell::manual(&folder),
@@ -66,8 +70,8 @@ fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
 }
 
 /// Reads the configuration and everything that it names.
-fn review(path: &ConfigPath) -> Result<Reviewed, Failure> {
-    house::review(&path.config, &SystemWorld)
+async fn review(path: &ConfigPath) -> Result<Reviewed, Failure> {
+    house::review(&path.config, &SystemWorld, Reach::Configured).await
 }
 
 /// Reads the configuration alone: for commands that need no document and no rule.
@@ -85,7 +89,7 @@ struct Looking {
 
 impl Looking {
     async fn open(path: &ConfigPath) -> Result<Self, Failure> {
-        let reviewed = review(path)?;
+        let reviewed = review(path).await?;
         let sources = house::sources(&reviewed.settings)
             .await
             .map_err(Failure::Problems)?;

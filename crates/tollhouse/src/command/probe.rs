@@ -55,7 +55,7 @@ struct Probing<'o> {
 
 pub(crate) async fn probe(args: Probe) -> Result<(), Failure> {
     log::start_quiet();
-    let reviewed = house::review_unobserved(&args.path.config, &SystemWorld)?;
+    let reviewed = house::review_unobserved(&args.path.config, &SystemWorld).await?;
     let principal = super::principal(&reviewed.settings, &args.caller)?;
     // Everything is judged before anything is sent.
     let plans = plans(&reviewed.settings, &args.tools)?;
@@ -272,6 +272,8 @@ impl Probing<'_> {
         let reply = released.into_reply();
         let text = reply.content.iter().map(|content| match content {
             Content::Text(text) => text.as_str(),
+            // Bytes have no fields by a name.
+            Content::Media(_) => "",
         });
         let text: String = text.collect();
         if reply.is_error {

@@ -7,11 +7,11 @@ use std::fs;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
-use config::UpstreamSettings;
+use config::{SystemWorld, UpstreamSettings, World as _};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use model::Limits;
-use openapi::{Document, DocumentLimits, Reading, Sources};
+use openapi::{Absent, Document, DocumentLimits, Reading, Sources};
 use review::{Configured, Inputs, Report};
 
 use super::Looking;
@@ -111,21 +111,22 @@ impl Folder {
 }
 
 impl Sources for Folder {
-    fn file(&self, path: &str) -> Option<Vec<u8>> {
+    fn file(&self, path: &str) -> Result<Vec<u8>, Absent> {
+        let absent = |text: String| Absent {
+            text,
+            clears: format!(
+                "put the file into `{}`, or bundle the document",
+                self.root.display()
+            ),
+        };
         let max = Limits::default().document_bytes_max;
         let mut files = self.files.borrow_mut();
         let read_before: usize = files.values().map(Vec::len).sum();
-        let whole = self.root.join(path);
-        // What is not where it says is behind a link.
-        if fs::canonicalize(&whole).ok()? != whole || !whole.is_file() {
-            return None;
-        }
-        let bytes = read(&whole, max.saturating_sub(read_before)).ok()?;
-        if read_before.saturating_add(bytes.len()) > max {
-            return None;
-        }
+        let bytes = SystemWorld
+            .read_inside(&self.root, path, max.saturating_sub(read_before))
+            .map_err(|fault| absent(format!("`{path}` {fault}")))?;
         files.insert(path.to_owned(), bytes.clone());
-        Some(bytes)
+        Ok(bytes)
     }
 }
 

@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use crate::log;
 use crate::print::{self, say};
 
-pub(crate) fn schema(args: &Schema) -> Result<(), Failure> {
+pub(crate) async fn schema(args: Schema) -> Result<(), Failure> {
     if args.policy {
         log::start_quiet();
-        let reviewed = super::review(&args.path)?;
+        let reviewed = super::review(&args.path).await?;
         say!("{}", reviewed.policy.schema_text());
     } else if args.review {
         print::json(&::review::schema());

@@ -24,7 +24,7 @@ const KEY_SETS_EVERY: Duration = Duration::from_secs(30);
 const PATH: &str = "/mcp";
 
 pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
-    let mut reviewed = super::review(&args.path)?;
+    let mut reviewed = super::review(&args.path).await?;
     log::start(reviewed.settings.log);
     for warning in &reviewed.warnings {
         tracing::warn!("{warning}");

@@ -23,6 +23,7 @@ use super::caller_name;
 use crate::command::serve::{Open, listen};
 use crate::failure::Failure;
 use crate::house;
+use crate::house::document::Reach;
 
 pub(super) struct Town {
     service: invoices::Running,
@@ -48,7 +49,8 @@ impl Town {
             .await
             .map_err(|error| Failure::Unavailable(format!("the invoice service did not start: {error:#}")))?;
         let world = world(folder.path(), &service, &credential);
-        let mut reviewed = house::review(&folder.path().join("tollhouse.toml"), &world)?;
+        let mut reviewed =
+            house::review(&folder.path().join("tollhouse.toml"), &world, Reach::Configured).await?;
         reviewed.settings.listen = address;
         let listener = listen(&mut reviewed.settings).await?;
         let open = Open::new(reviewed, "demo").await?;

@@ -1,0 +1,225 @@
+//! Requests held against those of swagger-client, a program that serialises by the document alone and that other people
+//! wrote: for every operation of GitHub's document, and for every style of a parameter. Every difference is explained here.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+
+use e2e::driver::{self, HOW};
+use e2e::house::text;
+use e2e::peer;
+use openapi::{Document, DocumentLimits, NoteKind, Prepared, ToolOptions, sample_arguments};
+use serde_json::{Map, Value, json};
+
+/// One call and the request that we make of it.
+struct Call {
+    operation: String,
+    arguments: Map<String, Value>,
+    ours: Prepared,
+}
+
+/// A request as it is compared.
+#[derive(Debug, PartialEq)]
+struct Compared {
+    method: String,
+    path: String,
+    /// The pairs of the query as they are written, in alphabetical order.
+    query: Vec<String>,
+    body: Option<Value>,
+}
+
+impl Compared {
+    fn new(method: &str, target: &str, body: Option<Value>) -> Self {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut query: Vec<String> = query
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .map(str::to_owned)
+            .collect();
+        query.sort();
+        Self {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query,
+            body,
+        }
+    }
+
+    fn of_ours(ours: &Prepared) -> Self {
+        let body = ours.body.as_ref().map(|body| value_of(&text(&body.bytes)));
+        Self::new(ours.method, &ours.path_and_query, body)
+    }
+
+    fn of_theirs(theirs: &Value) -> Self {
+        let body = theirs["body"].as_str().map(value_of);
+        Self::new(
+            theirs["method"].as_str().unwrap_or_default(),
+            theirs["target"].as_str().unwrap_or_default(),
+            body,
+        )
+    }
+}
+
+/// JSON as its value, anything else as its text.
+fn value_of(body: &str) -> Value {
+    serde_json::from_str(body).unwrap_or_else(|_| json!(body))
+}
+
+/// What the other program makes of the calls; `None` where it is not installed.
+async fn theirs(document: &Path, calls: &[Call]) -> Option<Vec<Value>> {
+    let Some(mut command) = driver::script("requests.mjs") else {
+        peer::missing("swagger-client", HOW);
+        return None;
+    };
+    let plan = json!({
+        "document": document,
+        "calls": calls.iter().map(|call| json!({"operation": call.operation, "arguments": call.arguments})).collect::<Vec<_>>(),
+    });
+    let mut input = tempfile::NamedTempFile::new().unwrap();
+    input.write_all(plan.to_string().as_bytes()).unwrap();
+    command.arg(input.path());
+    let output = driver::run(command).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let lines: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), calls.len());
+    Some(lines)
+}
+
+/// Why the requests of a call differ; `None` where nobody can say.
+type Explain = fn(&Call, &Value) -> Option<&'static str>;
+
+/// Compares all calls; gives how many are equal, and how many differ for each reason.
+fn compare(calls: &[Call], theirs: &[Value], explain: Explain) -> (usize, BTreeMap<&'static str, usize>) {
+    let mut equal = 0;
+    let mut reasons: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let mut unexplained = Vec::new();
+    for (call, other) in calls.iter().zip(theirs) {
+        let (one, two) = (Compared::of_ours(&call.ours), Compared::of_theirs(other));
+        if other.get("fault").is_none() && one == two {
+            equal += 1;
+        } else if let Some(reason) = explain(call, other) {
+            *reasons.entry(reason).or_default() += 1;
+        } else {
+            unexplained.push(format!(
+                "{} {}\n  ours   {one:?}\n  theirs {other}",
+                call.operation,
+                Value::Object(call.arguments.clone())
+            ));
+        }
+    }
+    assert!(
+        unexplained.is_empty(),
+        "{} differ:\n{}",
+        unexplained.len(),
+        unexplained[..unexplained.len().min(12)].join("\n")
+    );
+    (equal, reasons)
+}
+
+/// Every call that the samples of a document give and that we make a request of.
+fn calls(bytes: &[u8]) -> Vec<Call> {
+    let document = Document::read(bytes, &DocumentLimits::default()).unwrap();
+    let options = ToolOptions {
+        compile: false,
+        allow_reserved: true,
+        ..ToolOptions::default()
+    };
+    let mut calls = Vec::new();
+    for operation in document.operations() {
+        let Ok(tool) = document.tool(&operation, &options) else {
+            continue;
+        };
+        // The other program is given values by the names of the document, which are not told apart where two are alike.
+        if tool
+            .notes
+            .iter()
+            .any(|note| note.kind == NoteKind::ArgumentRenamed)
+        {
+            continue;
+        }
+        for variant in 0..4 {
+            let arguments = sample_arguments(&tool, variant);
+            if let Ok(ours) = tool.plan.build(&arguments, &Map::new()) {
+                calls.push(Call {
+                    operation: operation.key().to_string(),
+                    arguments,
+                    ours,
+                });
+            }
+        }
+    }
+    calls
+}
+
+#[tokio::test]
+async fn requests_for_githubs_operations_are_those_of_another_program() {
+    let Some(path) = driver::package("@octokit/openapi/generated/api.github.com.json") else {
+        peer::missing("GitHub's document", HOW);
+        return;
+    };
+    let calls = calls(&std::fs::read(&path).unwrap());
+    assert!(calls.len() > 2_000, "{}", calls.len());
+    let Some(theirs) = theirs(&path, &calls).await else {
+        return;
+    };
+    let (equal, reasons) = compare(&calls, &theirs, |_, _| None);
+    assert!(equal > 2_000, "{equal} {reasons:?}");
+}
+
+/// A document with one operation for each way to write a parameter.
+fn styles() -> Value {
+    let shapes = [
+        ("text", json!({"type": "string"})),
+        ("number", json!({"type": "integer"})),
+        ("truth", json!({"type": "boolean"})),
+        ("list", json!({"type": "array", "items": {"type": "string"}})),
+        (
+            "object",
+            json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}),
+        ),
+    ];
+    let mut paths = json!({});
+    for (place, style) in [
+        ("path", "simple"),
+        ("path", "label"),
+        ("path", "matrix"),
+        ("query", "form"),
+        ("query", "spaceDelimited"),
+        ("query", "pipeDelimited"),
+        ("query", "deepObject"),
+        ("header", "simple"),
+    ] {
+        for explode in [false, true] {
+            for (name, schema) in &shapes {
+                let path = format!("/{place}-{style}-{explode}-{name}");
+                let path = if place == "path" {
+                    format!("{path}/{{p}}")
+                } else {
+                    path
+                };
+                paths[&path]["get"] = json!({"parameters": [
+                    {"name": "p", "in": place, "required": true, "style": style, "explode": explode, "schema": schema},
+                ]});
+            }
+        }
+    }
+    json!({"openapi": "3.0.3", "info": {"title": "Styles", "version": "1"}, "paths": paths})
+}
+
+#[tokio::test]
+async fn every_style_is_written_as_another_program_writes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("styles.json");
+    let document = styles().to_string();
+    std::fs::write(&path, &document).unwrap();
+    let calls = calls(document.as_bytes());
+    assert!(calls.len() > 80, "{}", calls.len());
+    let Some(theirs) = theirs(&path, &calls).await else {
+        return;
+    };
+    let (equal, reasons) = compare(&calls, &theirs, |_, _| None);
+    assert!(equal > 60, "{equal} {reasons:?}");
+}
