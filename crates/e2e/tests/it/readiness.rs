@@ -85,6 +85,31 @@ async fn with_a_configuration_the_report_drives_the_gateway_that_would_serve() {
 }
 
 #[tokio::test]
+async fn with_a_configuration_its_overlays_and_files_are_read_as_the_gate_reads_them() {
+    let overlay = "overlay: 1.0.0\ninfo: {title: o, version: '1'}\nactions:\n- {target: \"$.paths['/orders/{id}'].get\", update: {operationId: oneOrder}}\n- {target: $.paths, update: {'/more': {get: {operationId: more, responses: {'200': {description: x}}}}}}\n";
+    let house = house()
+        .with_file("o.yaml", overlay)
+        .with_file(
+            "more.yaml",
+            "get: {operationId: split, responses: {'200': {description: x}}}\n",
+        )
+        .with_change("orders.yaml", "paths:\n", "paths:\n  /split: {$ref: more.yaml}\n")
+        .with_change(
+            "tollhouse.toml",
+            "openapi = \"orders.yaml\"",
+            "openapi = \"orders.yaml\"\noverlays = [\"o.yaml\"]",
+        )
+        .with_change("tollhouse.toml", "\"readOrder\"", "\"oneOrder\"");
+    let report = report(&house, &["--config", "tollhouse.toml"], 0).await;
+    assert_eq!(counts(&report), [7, 5, 0, 0, 2]);
+    assert_eq!(
+        (&report["summary"]["counted"], &report["summary"]["overlays"]),
+        (&json!(6), &json!(1))
+    );
+    assert_eq!(row(&report, "/orders/{id}", "GET")["operation_id"], "oneOrder");
+}
+
+#[tokio::test]
 async fn a_configured_tool_that_is_held_is_blocked_and_the_report_is_a_no() {
     let approval = "approval.mutations = { by = \"the tests\", because = \"nothing is real here\", until = \"2099-12-31\", for = [\"everyone\"] }\n";
     for (what, replacement, code) in [

@@ -17,6 +17,7 @@ use review::{Configured, Inputs, Report};
 use super::Looking;
 use crate::cli::{ConfigPath, ReportForm, Review};
 use crate::failure::Failure;
+use crate::house::document::Reach;
 use crate::house::{self, BUILD};
 use crate::log;
 use crate::print::{self, say, tell};
@@ -41,7 +42,7 @@ pub(crate) async fn review(args: Review) -> Result<(), Failure> {
                 config: config.clone(),
             };
             let looking = Looking::open(&path).await?;
-            let report = with_configuration(&args, &bytes, &looking, old.as_ref());
+            let report = with_configuration(&args, &bytes, &looking, old.as_ref()).await;
             looking.close().await;
             report?
         }
@@ -139,7 +140,7 @@ struct Subject<'a> {
     before_overlays: usize,
 }
 
-fn with_configuration(
+async fn with_configuration(
     args: &Review,
     bytes: &[u8],
     looking: &Looking,
@@ -147,9 +148,32 @@ fn with_configuration(
 ) -> Result<Report, Failure> {
     let settings = &looking.settings;
     let upstream = upstream(settings, &args.document, bytes)?;
-    let limits = DocumentLimits::from(&settings.limits);
-    let document = Document::read(bytes, &limits)
-        .map_err(|fault| Failure::Input(format!("`{}`: {fault}", args.document.display())))?;
+    let named = |fault| Failure::Input(format!("`{}`: {fault}", args.document.display()));
+    let read = async |upstream: &UpstreamSettings| {
+        house::document::read(upstream, &settings.limits, &SystemWorld, Reach::Configured)
+            .await
+            .map_err(named)
+    };
+    let document = read(upstream).await?;
+    let before_overlays = if upstream.overlays.is_empty() {
+        document.operations().count()
+    } else {
+        let bare = UpstreamSettings {
+            overlays: Vec::new(),
+            ..upstream.clone()
+        };
+        read(&bare).await?.operations().count()
+    };
+    // The second counter goes through the same files. One of a server it cannot see, and says so.
+    let files = document
+        .files()
+        .iter()
+        .filter_map(|path| {
+            let max = settings.limits.document_bytes_max;
+            let bytes = SystemWorld.read_inside(&upstream.root.folder, path, max).ok()?;
+            Some((path.clone(), bytes))
+        })
+        .collect();
     let callers = house::callers(settings, identity::ISSUER_OF_CONFIGURED)
         .iter()
         .map(|(name, caller)| (name.to_string(), identity::configured(caller)))
@@ -162,10 +186,10 @@ fn with_configuration(
     };
     let subject = Subject {
         bytes,
-        own_path: "",
-        files: &BTreeMap::new(),
+        own_path: &upstream.root.document,
+        files: &files,
         document: &document,
-        before_overlays: document.operations().count(),
+        before_overlays,
     };
     Ok(made(args, &subject, Some(configured), old))
 }
