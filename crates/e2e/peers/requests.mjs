@@ -57,7 +57,9 @@ for (const { operation, arguments: given } of calls) {
     if (own.requestBody) {
       const types = Object.keys(own.requestBody.content);
       options.requestContentType = types.find((type) => type === "application/json") ?? types[0];
-      if (rest.length === 1 && rest[0][0] === "body") options.requestBody = rest[0][1];
+      const schema = followed(own.requestBody.content[options.requestContentType]?.schema);
+      const isWhole = rest.length === 1 && rest[0][0] === "body" && !schema?.properties?.body;
+      if (isWhole) options.requestBody = rest[0][1];
       else if (rest.length > 0) options.requestBody = Object.fromEntries(rest);
     }
     const request = SwaggerClient.buildRequest(options);

@@ -1,5 +1,5 @@
 //! Requests held against those of swagger-client, a program that serialises by the document alone and that other people
-//! wrote: for every operation of GitHub's document, and for every style of a parameter. Every difference is explained here.
+//! wrote: for every operation of GitHub's document. Every difference is explained here.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -165,61 +165,20 @@ async fn requests_for_githubs_operations_are_those_of_another_program() {
     let Some(theirs) = theirs(&path, &calls).await else {
         return;
     };
-    let (equal, reasons) = compare(&calls, &theirs, |_, _| None);
-    assert!(equal > 2_000, "{equal} {reasons:?}");
-}
-
-/// A document with one operation for each way to write a parameter.
-fn styles() -> Value {
-    let shapes = [
-        ("text", json!({"type": "string"})),
-        ("number", json!({"type": "integer"})),
-        ("truth", json!({"type": "boolean"})),
-        ("list", json!({"type": "array", "items": {"type": "string"}})),
-        (
-            "object",
-            json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}),
-        ),
-    ];
-    let mut paths = json!({});
-    for (place, style) in [
-        ("path", "simple"),
-        ("path", "label"),
-        ("path", "matrix"),
-        ("query", "form"),
-        ("query", "spaceDelimited"),
-        ("query", "pipeDelimited"),
-        ("query", "deepObject"),
-        ("header", "simple"),
-    ] {
-        for explode in [false, true] {
-            for (name, schema) in &shapes {
-                let path = format!("/{place}-{style}-{explode}-{name}");
-                let path = if place == "path" {
-                    format!("{path}/{{p}}")
-                } else {
-                    path
-                };
-                paths[&path]["get"] = json!({"parameters": [
-                    {"name": "p", "in": place, "required": true, "style": style, "explode": explode, "schema": schema},
-                ]});
-            }
+    let (equal, reasons) = compare(&calls, &theirs, |call, other| {
+        let target = other["target"].as_str().unwrap_or_default();
+        if target.starts_with("https://uploads.github.com/") {
+            // And its body is bytes, which the other program does not decode.
+            return Some("an operation with a server of its own goes where the operator says");
         }
-    }
-    json!({"openapi": "3.0.3", "info": {"title": "Styles", "version": "1"}, "paths": paths})
-}
-
-#[tokio::test]
-async fn every_style_is_written_as_another_program_writes_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("styles.json");
-    let document = styles().to_string();
-    std::fs::write(&path, &document).unwrap();
-    let calls = calls(document.as_bytes());
-    assert!(calls.len() > 80, "{}", calls.len());
-    let Some(theirs) = theirs(&path, &calls).await else {
-        return;
-    };
-    let (equal, reasons) = compare(&calls, &theirs, |_, _| None);
-    assert!(equal > 60, "{equal} {reasons:?}");
+        let empty = call.ours.body.as_ref().is_some_and(|body| *body.bytes == *b"{}");
+        // The document requires the body and none of its fields; the other program leaves it out.
+        (empty && other["body"].is_null()).then_some("a required body without fields is an empty object")
+    });
+    assert_eq!(
+        reasons.len(),
+        2,
+        "a reason that explains nothing any more: {reasons:?}"
+    );
+    assert!(equal > 2_000, "{equal} {reasons:?}");
 }
