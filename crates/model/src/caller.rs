@@ -9,7 +9,7 @@ use crate::{ClientId, Digest, Role, Subject, TenantId};
 /// What is known of a caller.
 ///
 /// Shape in the ledger: `{"issuer":"corp","subject":"ada","tenant":"north","roles":["member"],"client":"ide"}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Caller {
     /// Who vouches: the name of a configured issuer, `key` for an API key, `configuration` for stdio.
     pub issuer: String,

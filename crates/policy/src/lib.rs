@@ -154,6 +154,7 @@ mod reads;
 mod rule;
 mod scan;
 mod shape;
+mod standing;
 mod value;
 mod verdict;
 mod vocabulary;

@@ -180,6 +180,12 @@ impl LeafSet {
 // === impl Outlook ===
 
 impl Outlook {
+    /// Whether the rule can be left out of every decision about this caller and this tool: it holds for no call, and fails
+    /// in none.
+    pub(crate) fn is_settled(&self, known: Known<'_>) -> bool {
+        self.condition.ways(known) == Ways::never()
+    }
+
     /// `asks_which_resource`: the scope names one thing, and which a call is about is open.
     pub(crate) fn of(rule: &Template, asks_which_resource: bool, leaves: &mut Leaves) -> Self {
         let mut condition = Tree::Leaf(scope(&rule.principal, leaves));

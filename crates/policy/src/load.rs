@@ -10,7 +10,7 @@ use model::{Digest, Limits};
 use crate::action::Action;
 use crate::check::{Placed, place};
 use crate::fault::{Finding, Lines, Place, PolicyFault, PolicyFaultKind};
-use crate::policy::{Bucket, Seat, Table};
+use crate::policy::{Bucket, Table};
 use crate::question::{Form, Types};
 use crate::rule::{Rule, RuleSummary};
 use crate::scan::statements;
@@ -258,7 +258,7 @@ fn build(files: &[&PolicyFile], vocabulary: &Vocabulary, placed: Vec<Placed<'_>>
     for (tool, buckets) in vocabulary.tools.iter().zip(buckets) {
         let reads = buckets.iter().flat_map(|bucket| bucket.reads());
         let form = Form::new(table.types(), tool, reads).ok_or("the type of a resource is refused")?;
-        table.seat(tool.name.clone(), Seat::new(form, buckets));
+        table.seat(tool.name.clone(), form, buckets);
     }
     Ok(table)
 }

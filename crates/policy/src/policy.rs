@@ -16,9 +16,10 @@ use crate::action::Action;
 use crate::fault::PolicyFault;
 use crate::listing::{Answers, Known, LeafSet, Leaves, Outlook, Prospect};
 use crate::load::{PolicyFile, load_on_a_large_stack};
-use crate::question::{Case, Form, Question, Types, caller_id};
+use crate::question::{Case, Form, Question, Types, Unfit, caller_id};
 use crate::reads::Reads;
 use crate::rule::{Rule, RuleSummary};
+use crate::standing::{Standing, Standings};
 use crate::verdict::{Denied, DeniedWhy, Permitted, Verdict};
 
 /// A set of rules over a set of tools, checked as a whole and never changed afterwards.
@@ -46,10 +47,13 @@ pub(crate) struct Table {
     /// Rules that no enabled tool can meet at this moment.
     idle: Vec<RuleSummary>,
     authorizer: Authorizer,
+    /// What was worked out since.
+    standings: Standings,
 }
 
 /// One tool: how questions about it are put, and to which rules.
 pub(crate) struct Seat {
+    number: usize,
     form: Form,
     buckets: Vec<Arc<Bucket>>,
 }
@@ -60,10 +64,9 @@ pub(crate) struct Seat {
 /// and memory grows with the number of rules, not of rules times tools.
 #[derive(Default)]
 pub(crate) struct Bucket {
-    set: PolicySet,
     rules: HashMap<PolicyId, (usize, RuleSummary)>,
     reads: Vec<Reads>,
-    outlooks: Vec<Outlook>,
+    outlooks: Vec<(Outlook, cedar_policy::Policy)>,
     leaves: Leaves,
 }
 
@@ -224,8 +227,15 @@ impl Policy {
             State::Sealed { why, .. } => Err(DeniedWhy::Sealed(why.clone())),
             State::Open(table) => {
                 let seat = table.seats.get(question.tool).ok_or(DeniedWhy::UnknownAction)?;
-                let case = seat.form.case(&table.types, question).map_err(DeniedWhy::Unfit)?;
-                let rules = seat.ask(&table.authorizer, &case).answer()?;
+                let standing = table
+                    .standings
+                    .of(seat.number, question.caller, || seat.standing(table, question.caller))
+                    .map_err(DeniedWhy::Unfit)?;
+                let case = seat
+                    .form
+                    .case(&standing.party, question)
+                    .map_err(DeniedWhy::Unfit)?;
+                let rules = seat.ask(&table.authorizer, &standing.open, &case).answer()?;
                 Ok(Verdict {
                     rules,
                     policy: table.version,
@@ -259,6 +269,7 @@ impl Table {
             seats: HashMap::new(),
             idle,
             authorizer: Authorizer::new(),
+            standings: Standings::default(),
         }
     }
 
@@ -266,7 +277,12 @@ impl Table {
         &self.types
     }
 
-    pub(crate) fn seat(&mut self, tool: ToolName, seat: Seat) {
+    pub(crate) fn seat(&mut self, tool: ToolName, form: Form, buckets: Vec<Arc<Bucket>>) {
+        let seat = Seat {
+            number: self.seats.len(),
+            form,
+            buckets,
+        };
         self.seats.insert(tool, seat);
     }
 }
@@ -305,10 +321,6 @@ struct Said {
 }
 
 impl Seat {
-    pub(crate) const fn new(form: Form, buckets: Vec<Arc<Bucket>>) -> Self {
-        Self { form, buckets }
-    }
-
     /// What the rules leave open; `None` for a caller about whom no question can be asked.
     fn prospect(
         &self,
@@ -316,16 +328,50 @@ impl Seat {
         caller: &Caller,
         remembered: &mut HashMap<usize, Answers>,
     ) -> Option<Prospect> {
+        let mut prospect = Prospect::default();
+        self.look_ahead(table, caller, remembered, |outlook, _, known| {
+            prospect.weigh(outlook, known);
+            Ok(())
+        })
+        .ok()?;
+        Some(prospect)
+    }
+
+    /// The rules that can still say something once the caller is known: what holds of none of a caller's calls and fails
+    /// in none takes part in no decision about them.
+    fn standing(&self, table: &Table, caller: &Caller) -> Result<Standing, Unfit> {
+        let mut open = PolicySet::new();
+        self.look_ahead(table, caller, &mut HashMap::new(), |outlook, rule, known| {
+            if outlook.is_settled(known) {
+                return Ok(());
+            }
+            open.add(rule.clone()).map_err(|error| error.to_string())
+        })?;
+        Ok(Standing {
+            party: self.form.party(&table.types, caller)?,
+            open,
+        })
+    }
+
+    /// Looks at each rule with what is known before a call.
+    fn look_ahead(
+        &self,
+        table: &Table,
+        caller: &Caller,
+        remembered: &mut HashMap<usize, Answers>,
+        mut look: impl FnMut(&Outlook, &cedar_policy::Policy, Known<'_>) -> Result<(), Unfit>,
+    ) -> Result<(), Unfit> {
         // A case takes longer to put together than most tools need it for.
         let case = OnceCell::new();
         let ask = |leaves: &LeafSet| {
             if leaves.is_empty() {
-                return Some(Answers::default());
+                return Ok(Answers::default());
             }
-            let case = case.get_or_init(|| self.form.open_case(&table.types, caller).ok());
-            case.as_ref().map(|case| leaves.ask(&table.authorizer, case))
+            let case = case.get_or_init(|| self.form.open_case(&table.types, caller));
+            case.as_ref()
+                .map(|case| leaves.ask(&table.authorizer, case))
+                .map_err(Unfit::clone)
         };
-        let mut prospect = Prospect::default();
         for bucket in &self.buckets {
             let of_caller = match remembered.entry(Arc::as_ptr(bucket).addr()) {
                 Entry::Occupied(entry) => entry.into_mut(),
@@ -337,37 +383,40 @@ impl Seat {
                 of_caller,
                 of_tool: &of_tool,
             };
-            for outlook in &bucket.outlooks {
-                prospect.weigh(outlook, known);
+            for (outlook, rule) in &bucket.outlooks {
+                look(outlook, rule, known)?;
             }
         }
-        Some(prospect)
+        Ok(())
     }
 
-    fn ask(&self, authorizer: &Authorizer, case: &Case) -> Said {
+    fn ask(&self, authorizer: &Authorizer, open: &PolicySet, case: &Case) -> Said {
         let mut said = Said::default();
-        for bucket in &self.buckets {
-            let response = authorizer.is_authorized(&case.request, &bucket.set, &case.entities);
-            // Cedar gives as reasons the permits of a yes and the forbids of a no; a no without any is its default.
-            let mut reasons = response.diagnostics().reason().peekable();
-            match response.decision() {
-                Decision::Allow => {
-                    said.permitted = true;
-                    said.permits.extend(reasons.filter_map(|id| bucket.named(id)));
-                }
-                Decision::Deny => {
-                    said.forbidden |= reasons.peek().is_some();
-                    said.forbids.extend(reasons.filter_map(|id| bucket.named(id)));
-                }
+        let response = authorizer.is_authorized(&case.request, open, &case.entities);
+        // Cedar gives as reasons the permits of a yes and the forbids of a no; a no without any is its default.
+        let reasons = response.diagnostics().reason();
+        match response.decision() {
+            Decision::Allow => {
+                said.permitted = true;
+                said.permits.extend(reasons.filter_map(|id| self.named(id)));
             }
-            for AuthorizationError::PolicyEvaluationError(error) in response.diagnostics().errors() {
-                said.failed = true;
-                let named = bucket.named(error.policy_id());
-                said.failures
-                    .extend(named.map(|(order, rule)| (order, (rule, reason(error.inner())))));
+            Decision::Deny => {
+                let mut reasons = reasons.peekable();
+                said.forbidden = reasons.peek().is_some();
+                said.forbids.extend(reasons.filter_map(|id| self.named(id)));
             }
         }
+        for AuthorizationError::PolicyEvaluationError(error) in response.diagnostics().errors() {
+            said.failed = true;
+            let named = self.named(error.policy_id());
+            said.failures
+                .extend(named.map(|(order, rule)| (order, (rule, reason(error.inner())))));
+        }
         said
+    }
+
+    fn named(&self, id: &PolicyId) -> Option<(usize, RuleId)> {
+        self.buckets.iter().find_map(|bucket| bucket.named(id))
     }
 }
 
@@ -391,13 +440,13 @@ impl Bucket {
     /// Adds a rule, the `order`th of all files.
     ///
     /// # Errors
-    /// Cedar's, where the id of the rule is taken; ids were compared before.
+    /// Cedar's, where it cannot put the rule together again; a defect.
     pub(crate) fn add(&mut self, order: usize, summary: RuleSummary, rule: &Rule<'_>) -> Result<(), String> {
         let policy = rule.settled()?;
         self.rules.insert(policy.id().clone(), (order, summary));
         self.reads.push(rule.reads.clone());
-        self.outlooks.push(rule.outlook(&mut self.leaves));
-        self.set.add(policy).map_err(|error| error.to_string())
+        self.outlooks.push((rule.outlook(&mut self.leaves), policy));
+        Ok(())
     }
 
     pub(crate) fn reads(&self) -> impl Iterator<Item = &Reads> {

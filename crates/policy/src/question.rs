@@ -74,10 +74,27 @@ struct Attributes {
     owner: bool,
 }
 
+/// A caller before a tool: the part of a question that is the same for every call.
+pub(crate) struct Party {
+    caller: EntityUid,
+    /// The caller, and the action with its groups where a condition looks at it, and the tool where it is the resource.
+    entities: Entities,
+}
+
 /// A question in Cedar's words.
 pub(crate) struct Case {
     pub(crate) request: Request,
     pub(crate) entities: Entities,
+}
+
+#[cfg(test)]
+impl Party {
+    pub(crate) fn nobody() -> Self {
+        Self {
+            caller: "Caller::\"corp/nobody\"".parse().unwrap(),
+            entities: Entities::empty(),
+        }
+    }
 }
 
 /// The names of entity types that every question uses.
@@ -89,7 +106,7 @@ pub(crate) struct Types {
 }
 
 /// Why a question is not one about its tool. For the operator; names arguments, never their values.
-type Unfit = String;
+pub(crate) type Unfit = String;
 
 impl Types {
     /// `None` if Cedar does not take our own names for types, which a test rules out.
@@ -147,17 +164,34 @@ impl Form {
         })
     }
 
-    /// The question in Cedar's words.
+    /// The caller before this tool.
+    ///
+    /// # Errors
+    /// A caller about whom no question can be asked.
+    pub(crate) fn party(&self, types: &Types, caller: &Caller) -> Result<Party, Unfit> {
+        let caller = self.principal(types, caller)?;
+        let itself = match &self.resource {
+            Resource::Of(..) => None,
+            Resource::Itself(tool) => Some(tool.clone()),
+        };
+        let uid = caller.uid();
+        let there = [caller].into_iter().chain(itself).chain(self.groups.clone());
+        Ok(Party {
+            caller: uid,
+            entities: entities(Entities::empty(), there)?,
+        })
+    }
+
+    /// The question in Cedar's words. `party`: the one whose call it is.
     ///
     /// # Errors
     /// Another type of target than the tool has, or none; an argument or fact that does not have its declared type.
-    pub(crate) fn case(&self, types: &Types, question: &Question<'_>) -> Result<Case, Unfit> {
+    pub(crate) fn case(&self, party: &Party, question: &Question<'_>) -> Result<Case, Unfit> {
         self.check(question)?;
-        let principal = self.principal(types, question.caller)?;
-        let resource = self.resource(question.target)?;
+        let (resource, thing) = self.resource(question.target)?;
         let context = self.context(question)?;
-        let uid = resource.uid();
-        self.pack(principal, Some(resource), uid, context)
+        let entities = entities(party.entities.clone(), thing)?;
+        self.pack(party, resource, context, entities)
     }
 
     /// A question of which only the caller is known. It has no arguments, no facts and no time, and a resource of which
@@ -166,7 +200,7 @@ impl Form {
     /// # Errors
     /// A caller about whom no question can be asked.
     pub(crate) fn open_case(&self, types: &Types, caller: &Caller) -> Result<Case, Unfit> {
-        let principal = self.principal(types, caller)?;
+        let party = self.party(types, caller)?;
         let resource = match &self.resource {
             Resource::Of(kind, _) => uid(kind, ""),
             Resource::Itself(tool) => tool.uid(),
@@ -174,23 +208,18 @@ impl Form {
         let words = [("class", self.class), ("upstream", &self.upstream)];
         let context = Context::from_pairs(words.map(|(name, word)| (name.to_owned(), text(word))))
             .map_err(|error| error.to_string())?;
-        self.pack(principal, None, resource, context)
+        let entities = party.entities.clone();
+        self.pack(&party, resource, context, entities)
     }
 
     fn pack(
         &self,
-        principal: Entity,
-        thing: Option<Entity>,
+        party: &Party,
         resource: EntityUid,
         context: Context,
+        entities: Entities,
     ) -> Result<Case, Unfit> {
-        let request = Request::new(principal.uid(), self.action.clone(), resource, context, None)
-            .map_err(|error| error.to_string())?;
-        let entities = Entities::empty()
-            .add_entities(
-                [principal].into_iter().chain(thing).chain(self.groups.clone()),
-                None,
-            )
+        let request = Request::new(party.caller.clone(), self.action.clone(), resource, context, None)
             .map_err(|error| error.to_string())?;
         Ok(Case { request, entities })
     }
@@ -220,9 +249,10 @@ impl Form {
         entity(uid(&types.caller, &id), attributes.into_iter().flatten())
     }
 
-    fn resource(&self, target: Option<&Target>) -> Result<Entity, Unfit> {
+    /// What the call is about, and the thing itself, unless it is the tool, which is known.
+    fn resource(&self, target: Option<&Target>) -> Result<(EntityUid, Option<Entity>), Unfit> {
         match (&self.resource, target) {
-            (Resource::Itself(tool), None) => Ok(tool.clone()),
+            (Resource::Itself(tool), None) => Ok((tool.uid(), None)),
             (Resource::Itself(_), Some(target)) => {
                 Err(format!("a target of type `{}` where there is none", target.kind))
             }
@@ -241,7 +271,8 @@ impl Form {
                         .filter(|_| self.attributes.owner)
                         .map(|owner| ("owner".to_owned(), text(owner.as_str()))),
                 ];
-                entity(uid(kind, &target.id), attributes.into_iter().flatten())
+                let thing = entity(uid(kind, &target.id), attributes.into_iter().flatten())?;
+                Ok((thing.uid(), Some(thing)))
             }
         }
     }
@@ -367,6 +398,14 @@ fn entity(
     attributes: impl Iterator<Item = (String, RestrictedExpression)>,
 ) -> Result<Entity, Unfit> {
     Entity::new_with_tags(uid, attributes, [], []).map_err(|error| error.to_string())
+}
+
+fn entities(there: Entities, more: impl IntoIterator<Item = Entity>) -> Result<Entities, Unfit> {
+    let more: Vec<Entity> = more.into_iter().collect();
+    if more.is_empty() {
+        return Ok(there);
+    }
+    there.add_entities(more, None).map_err(|error| error.to_string())
 }
 
 fn unconvertible() -> Unfit {

@@ -61,6 +61,29 @@ impl From<sqlx::Error> for StoreFault {
     }
 }
 
+impl From<rusqlite::Error> for StoreFault {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::Error as E;
+        /// A second row with one key, and a second row with one value that has to be unique.
+        const PRIMARY_KEY: i32 = 1_555;
+        const UNIQUE: i32 = 2_067;
+        match error {
+            E::SqliteFailure(failure, text) => {
+                let code = failure.extended_code;
+                let text = format!("(code: {code}) {}", text.unwrap_or_else(|| failure.to_string()));
+                match code {
+                    PRIMARY_KEY | UNIQUE => Self::Conflict(text),
+                    _ => sqlite(code, text),
+                }
+            }
+            E::InvalidColumnType(..) | E::FromSqlConversionFailure(..) | E::IntegralValueOutOfRange(..) => {
+                Self::Corrupt(error.to_string())
+            }
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
 impl From<MigrateError> for StoreFault {
     fn from(error: MigrateError) -> Self {
         migrate(error)
@@ -196,6 +219,33 @@ mod tests {
         ] {
             assert_eq!(name(&postgres(code, String::new())), expected, "{code}");
         }
+    }
+
+    #[test]
+    fn both_drivers_of_sqlite_tell_the_same_fault() {
+        let failure = |code| {
+            StoreFault::from(rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(code),
+                Some("said".to_owned()),
+            ))
+        };
+        for (code, expected) in [
+            (13, "full"),
+            (4_874, "full"),
+            (5, "locked"),
+            (262, "locked"),
+            (11, "corrupt"),
+            (8, "io"),
+            (1_555, "conflict"),
+            (2_067, "conflict"),
+            (19, "other"),
+        ] {
+            assert_eq!(name(&failure(code)), expected, "{code}");
+        }
+        assert!(failure(5).to_string().contains("(code: 5) said"));
+        let odd = rusqlite::Error::InvalidColumnType(0, "hash".to_owned(), rusqlite::types::Type::Text);
+        assert_eq!(name(&odd.into()), "corrupt");
+        assert_eq!(name(&rusqlite::Error::QueryReturnedNoRows.into()), "other");
     }
 
     #[test]

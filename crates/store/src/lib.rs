@@ -25,6 +25,7 @@ mod facts;
 mod fault;
 mod keys;
 mod ledger;
+mod ledger_file;
 mod secrets;
 mod store;
 mod url;

@@ -1,6 +1,6 @@
 //! The open store: pools, pragmas, migrations. What is kept in it is in `ledger`, `keys` and `secrets`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +13,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool, SqliteConnection, SqlitePool};
 use tokio::time::Instant;
 
+use crate::ledger_file::{LedgerFilePlace, UNFOLDED_PAGES_MAX};
 use crate::{StoreFault, StoreUrl};
 
 // A new file in these folders is seen by Cargo only after this file changed too, or after `cargo clean`.
@@ -38,6 +39,9 @@ pub struct StoreOptions {
     /// on top (16 MiB, more while a long read holds it). PostgreSQL has its own means; it ignores this.
     pub bytes_max: Option<u64>,
 }
+
+/// SQLite's file system that keeps files in the memory of this process.
+const MEMORY: &str = "memdb";
 
 /// How long a first connection that was refused waits before it is tried again.
 const FIRST_RETRY: Duration = Duration::from_millis(10);
@@ -76,7 +80,7 @@ pub(crate) enum Backend {
 
 /// How a connection of our own is made, outside the pool.
 pub(crate) enum Connect {
-    Sqlite(SqliteConnectOptions),
+    Sqlite(LedgerFilePlace),
     Postgres(PgConnectOptions),
 }
 
@@ -112,9 +116,8 @@ impl Store {
                 let connect = SqliteConnectOptions::new()
                     .filename(path)
                     .journal_mode(SqliteJournalMode::Wal)
-                    // Why so many: see `writer`.
-                    .pragma("wal_autocheckpoint", "4000");
-                Self::open_sqlite(url, connect, options).await
+                    .pragma("wal_autocheckpoint", UNFOLDED_PAGES_MAX.to_string());
+                Self::open_sqlite(url, connect, path.clone(), None, options).await
             }
             StoreUrl::Memory => {
                 // The `memdb` file system gives all connections of this process the database of that name, with real
@@ -122,10 +125,10 @@ impl Store {
                 static NEXT: AtomicU64 = AtomicU64::new(0);
                 let name = format!("/tollhouse-{}", NEXT.fetch_add(1, Ordering::Relaxed));
                 let connect = SqliteConnectOptions::new()
-                    .filename(name)
-                    .vfs("memdb")
+                    .filename(&name)
+                    .vfs(MEMORY)
                     .create_if_missing(true);
-                Self::open_sqlite(url, connect, options).await
+                Self::open_sqlite(url, connect, name.into(), Some(MEMORY), options).await
             }
             StoreUrl::Postgres(_) => Self::open_postgres(url, options).await,
         }
@@ -134,6 +137,8 @@ impl Store {
     async fn open_sqlite(
         url: &StoreUrl,
         connect: SqliteConnectOptions,
+        path: PathBuf,
+        vfs: Option<&'static str>,
         options: StoreOptions,
     ) -> Result<Self, StoreFault> {
         let connect = connect
@@ -151,15 +156,21 @@ impl Store {
             .max_lifetime(None)
             .acquire_timeout(options.connect_timeout)
             .after_connect(move |connection, _| Box::pin(limit_size(connection, bytes_max)))
-            .connect_with(connect.clone())
+            .connect_with(connect)
             .await?;
         drop(first);
         migrate_sqlite(&pool).await?;
+        let place = LedgerFilePlace {
+            path,
+            vfs,
+            busy_timeout: options.busy_timeout,
+            bytes_max,
+        };
         Ok(Self {
             inner: Arc::new(Inner {
                 url: url.clone(),
                 options,
-                connect: Connect::Sqlite(connect),
+                connect: Connect::Sqlite(place),
                 backend: Backend::Sqlite(pool),
             }),
         })
@@ -233,16 +244,6 @@ impl std::fmt::Debug for Store {
 // === connections of our own ===
 
 impl Inner {
-    /// A SQLite connection with all pragmas of the pool's.
-    pub(crate) async fn connect_sqlite(
-        &self,
-        connect: &SqliteConnectOptions,
-    ) -> Result<SqliteConnection, StoreFault> {
-        let mut connection = connect.connect().await?;
-        limit_size(&mut connection, self.options.bytes_max).await?;
-        Ok(connection)
-    }
-
     /// A PostgreSQL connection, within the time that a connection may take.
     pub(crate) async fn connect_postgres(
         &self,

@@ -32,10 +32,10 @@ use std::sync::{Arc, LazyLock};
 use model::Digest;
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
-use sqlx::sqlite::SqliteConnection;
 use uuid::Uuid;
 
 use crate::ledger::{Position, digest};
+use crate::ledger_file::LedgerFile;
 use crate::store::{Connect, Inner};
 use crate::{LedgerRow, Store, StoreFault};
 
@@ -61,15 +61,21 @@ pub struct LedgerWriter {
 }
 
 enum Connection {
-    Sqlite(SqliteConnection, Durability),
-    Postgres(PgConnection, Durability),
+    Sqlite(LedgerFile),
+    Postgres(Session),
+}
+
+/// A session of PostgreSQL, and how durable its next commit is.
+struct Session {
+    connection: PgConnection,
+    mode: Durability,
 }
 
 /// The rows of one statement. A longer batch takes several statements in one transaction.
 ///
 /// Each length is a statement of its own, prepared once and kept. Up to here a batch is one round trip and atomic by itself;
 /// beyond, begin and commit are shared by so many rows that they do not count.
-const STATEMENT_ROWS_MAX: usize = 16;
+pub(crate) const STATEMENT_ROWS_MAX: usize = 16;
 
 static INSERTS: LazyLock<Vec<String>> = LazyLock::new(|| (1..=STATEMENT_ROWS_MAX).map(insert_text).collect());
 
@@ -111,11 +117,12 @@ impl LedgerWriter {
         };
         for row in rows {
             if let Entry::Vacant(place) = self.numbers.entry(row.chain) {
-                place.insert(connection.number(row.chain).await?);
+                let number;
+                (connection, number) = connection.number(row.chain).await?;
+                place.insert(number);
             }
         }
-        connection.append(rows, &self.numbers, durability).await?;
-        self.connection = Some(connection);
+        self.connection = Some(connection.append(rows, &self.numbers, durability).await?);
         Ok(())
     }
 
@@ -128,22 +135,13 @@ impl LedgerWriter {
              WHERE position >= (SELECT number FROM ledger_chain WHERE chain = $1) * 1099511627776
                AND position < ((SELECT number FROM ledger_chain WHERE chain = $1) + 1) * 1099511627776
              ORDER BY position DESC LIMIT 1";
-        let mut connection = match self.connection.take() {
+        let connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        let chain = chain.as_bytes().as_slice();
-        let head: Option<(i64, Vec<u8>)> = match &mut connection {
-            Connection::Sqlite(connection, _) => {
-                sqlx::query_as(SQL).bind(chain).fetch_optional(connection).await?
-            }
-            Connection::Postgres(connection, _) => {
-                sqlx::query_as(SQL).bind(chain).fetch_optional(connection).await?
-            }
-        };
+        let (connection, head) = connection.head(chain, SQL).await?;
         self.connection = Some(connection);
-        head.map(|(key, hash)| Ok((Position::of(key)?.seq, digest(hash)?)))
-            .transpose()
+        Ok(head)
     }
 
     /// Closes the connection in good order.
@@ -152,8 +150,8 @@ impl LedgerWriter {
     /// [`StoreFault`] of the database; what was appended stays appended.
     pub async fn close(mut self) -> Result<(), StoreFault> {
         match self.connection.take() {
-            Some(Connection::Sqlite(connection, _)) => connection.close().await?,
-            Some(Connection::Postgres(connection, _)) => connection.close().await?,
+            Some(Connection::Sqlite(file)) => file.close().await?,
+            Some(Connection::Postgres(session)) => session.connection.close().await?,
             None => {}
         }
         Ok(())
@@ -161,17 +159,17 @@ impl LedgerWriter {
 
     async fn connect(&self) -> Result<Connection, StoreFault> {
         Ok(match &self.inner.connect {
-            // The pool's pragmas say FULL, and a PostgreSQL session begins with whatever the server is set to, so that
-            // the mode is always set there once before the first write.
-            Connect::Sqlite(options) => {
-                Connection::Sqlite(self.inner.connect_sqlite(options).await?, Durability::Disk)
-            }
+            Connect::Sqlite(place) => Connection::Sqlite(LedgerFile::open(place.clone()).await?),
             Connect::Postgres(options) => {
                 let mut connection = self.inner.connect_postgres(options).await?;
+                // A session begins with whatever the server is set to, so that the mode is set once before the first write.
                 sqlx::raw_sql("SET synchronous_commit = on")
                     .execute(&mut connection)
                     .await?;
-                Connection::Postgres(connection, Durability::Disk)
+                Connection::Postgres(Session {
+                    connection,
+                    mode: Durability::Disk,
+                })
             }
         })
     }
@@ -179,46 +177,72 @@ impl LedgerWriter {
 
 // === one connection ===
 
-/// Binds and runs one `INSERT` of at most [`STATEMENT_ROWS_MAX`] rows.
-macro_rules! insert {
-    ($rows:expr, $numbers:expr, $connection:expr) => {{
-        let rows: &[LedgerRow] = $rows;
-        let text: &'static str = rows
-            .len()
-            .checked_sub(1)
-            .and_then(|index| INSERTS.get(index))
-            .map_or("", String::as_str);
-        let mut query = sqlx::query(text);
-        for row in rows {
-            query = query
-                .bind(key(row, $numbers)?)
-                .bind(row.time)
-                .bind(row.kind.as_str())
-                .bind(row.call.as_ref().map(|call| call.as_bytes().as_slice()))
-                .bind(row.body.as_str())
-                .bind(row.prev.as_bytes().as_slice())
-                .bind(row.hash.as_bytes().as_slice());
-        }
-        query.execute($connection).await.map_err(StoreFault::from)?;
-    }};
-}
-
 impl Connection {
     /// The number of a chain, which it gets here if it has none.
-    async fn number(&mut self, chain: Uuid) -> Result<i64, StoreFault> {
-        const ADD: &str = "INSERT INTO ledger_chain (chain) VALUES ($1) ON CONFLICT (chain) DO NOTHING";
-        const GET: &str = "SELECT number FROM ledger_chain WHERE chain = $1";
-        let chain = chain.as_bytes().as_slice();
+    async fn number(self, chain: Uuid) -> Result<(Self, i64), StoreFault> {
         Ok(match self {
-            Self::Sqlite(connection, _) => {
-                sqlx::query(ADD).bind(chain).execute(&mut *connection).await?;
-                sqlx::query_scalar(GET).bind(chain).fetch_one(connection).await?
+            Self::Sqlite(file) => {
+                let (file, number) = file.number(chain).await?;
+                (Self::Sqlite(file), number)
             }
-            Self::Postgres(connection, _) => {
-                sqlx::query(ADD).bind(chain).execute(&mut *connection).await?;
-                sqlx::query_scalar(GET).bind(chain).fetch_one(connection).await?
+            Self::Postgres(mut session) => {
+                let number = session.number(chain).await?;
+                (Self::Postgres(session), number)
             }
         })
+    }
+
+    async fn append(
+        self,
+        rows: &[LedgerRow],
+        numbers: &HashMap<Uuid, i64>,
+        durability: Durability,
+    ) -> Result<Self, StoreFault> {
+        Ok(match self {
+            Self::Sqlite(file) => Self::Sqlite(file.append(rows, numbers, durability).await?),
+            Self::Postgres(mut session) => {
+                session.append(rows, numbers, durability).await?;
+                Self::Postgres(session)
+            }
+        })
+    }
+
+    async fn head(
+        self,
+        chain: Uuid,
+        sql: &'static str,
+    ) -> Result<(Self, Option<(u64, Digest)>), StoreFault> {
+        Ok(match self {
+            Self::Sqlite(file) => {
+                let (file, head) = file.head(chain, sql).await?;
+                (Self::Sqlite(file), head)
+            }
+            Self::Postgres(mut session) => {
+                let head: Option<(i64, Vec<u8>)> = sqlx::query_as(sql)
+                    .bind(chain.as_bytes().as_slice())
+                    .fetch_optional(&mut session.connection)
+                    .await?;
+                let head = head
+                    .map(|(key, hash)| Ok::<_, StoreFault>((Position::of(key)?.seq, digest(hash)?)))
+                    .transpose()?;
+                (Self::Postgres(session), head)
+            }
+        })
+    }
+}
+
+impl Session {
+    async fn number(&mut self, chain: Uuid) -> Result<i64, StoreFault> {
+        let chain = chain.as_bytes().as_slice();
+        sqlx::query("INSERT INTO ledger_chain (chain) VALUES ($1) ON CONFLICT (chain) DO NOTHING")
+            .bind(chain)
+            .execute(&mut self.connection)
+            .await?;
+        let number = sqlx::query_scalar("SELECT number FROM ledger_chain WHERE chain = $1")
+            .bind(chain)
+            .fetch_one(&mut self.connection)
+            .await?;
+        Ok(number)
     }
 
     async fn append(
@@ -227,55 +251,56 @@ impl Connection {
         numbers: &HashMap<Uuid, i64>,
         durability: Durability,
     ) -> Result<(), StoreFault> {
-        match self {
-            Self::Sqlite(connection, mode) => {
-                if *mode != durability {
-                    // This pragma acts while it is compiled, so that a kept statement would do nothing the second time.
-                    sqlx::query(match durability {
-                        Durability::Process => "PRAGMA synchronous = NORMAL",
-                        Durability::Disk => "PRAGMA synchronous = FULL",
-                    })
-                    .persistent(false)
-                    .execute(&mut *connection)
-                    .await?;
-                    *mode = durability;
-                }
-                if rows.len() <= STATEMENT_ROWS_MAX {
-                    insert!(rows, numbers, connection);
-                } else {
-                    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-                    for rows in rows.chunks(STATEMENT_ROWS_MAX) {
-                        insert!(rows, numbers, &mut *transaction);
-                    }
-                    transaction.commit().await?;
-                }
+        if self.mode != durability {
+            sqlx::raw_sql(match durability {
+                Durability::Process => "SET synchronous_commit = off",
+                Durability::Disk => "SET synchronous_commit = on",
+            })
+            .execute(&mut self.connection)
+            .await?;
+            self.mode = durability;
+        }
+        if rows.len() <= STATEMENT_ROWS_MAX {
+            insert(&mut self.connection, rows, numbers).await?;
+        } else {
+            let mut transaction = self.connection.begin().await?;
+            for rows in rows.chunks(STATEMENT_ROWS_MAX) {
+                insert(&mut transaction, rows, numbers).await?;
             }
-            Self::Postgres(connection, mode) => {
-                if *mode != durability {
-                    sqlx::raw_sql(match durability {
-                        Durability::Process => "SET synchronous_commit = off",
-                        Durability::Disk => "SET synchronous_commit = on",
-                    })
-                    .execute(&mut *connection)
-                    .await?;
-                    *mode = durability;
-                }
-                if rows.len() <= STATEMENT_ROWS_MAX {
-                    insert!(rows, numbers, connection);
-                } else {
-                    let mut transaction = connection.begin().await?;
-                    for rows in rows.chunks(STATEMENT_ROWS_MAX) {
-                        insert!(rows, numbers, &mut *transaction);
-                    }
-                    transaction.commit().await?;
-                }
-            }
+            transaction.commit().await?;
         }
         Ok(())
     }
 }
 
-fn key(row: &LedgerRow, numbers: &HashMap<Uuid, i64>) -> Result<i64, StoreFault> {
+/// Binds and runs one `INSERT` of at most [`STATEMENT_ROWS_MAX`] rows.
+async fn insert(
+    connection: &mut PgConnection,
+    rows: &[LedgerRow],
+    numbers: &HashMap<Uuid, i64>,
+) -> Result<(), StoreFault> {
+    let mut query = sqlx::query(insert_text_of(rows.len()));
+    for row in rows {
+        query = query
+            .bind(key(row, numbers)?)
+            .bind(row.time)
+            .bind(row.kind.as_str())
+            .bind(row.call.as_ref().map(|call| call.as_bytes().as_slice()))
+            .bind(row.body.as_str())
+            .bind(row.prev.as_bytes().as_slice())
+            .bind(row.hash.as_bytes().as_slice());
+    }
+    query.execute(connection).await?;
+    Ok(())
+}
+
+/// The statement that inserts so many rows, at most [`STATEMENT_ROWS_MAX`].
+pub(crate) fn insert_text_of(rows: usize) -> &'static str {
+    let text = rows.checked_sub(1).and_then(|index| INSERTS.get(index));
+    text.map_or("", String::as_str)
+}
+
+pub(crate) fn key(row: &LedgerRow, numbers: &HashMap<Uuid, i64>) -> Result<i64, StoreFault> {
     let number = numbers.get(&row.chain).copied();
     number
         .and_then(|number| Position { number, seq: row.seq }.key())
@@ -316,15 +341,9 @@ mod tests {
 
     async fn mode(writer: &mut LedgerWriter) -> String {
         match writer.connection.as_mut().unwrap() {
-            Connection::Sqlite(connection, _) => {
-                let mode: i64 = sqlx::query_scalar("PRAGMA synchronous")
-                    .fetch_one(connection)
-                    .await
-                    .unwrap();
-                mode.to_string()
-            }
-            Connection::Postgres(connection, _) => sqlx::query_scalar("SHOW synchronous_commit")
-                .fetch_one(connection)
+            Connection::Sqlite(file) => file.synchronous().to_string(),
+            Connection::Postgres(session) => sqlx::query_scalar("SHOW synchronous_commit")
+                .fetch_one(&mut session.connection)
                 .await
                 .unwrap(),
         }

@@ -145,6 +145,11 @@ pub const KEPT: &[Kept] = &[
         because: "SQL has one door",
     },
     Kept {
+        package: "rusqlite",
+        rooms: &["store"],
+        because: "SQL has one door",
+    },
+    Kept {
         package: "jsonwebtoken",
         rooms: &["identity"],
         because: "tokens are judged in one place",
