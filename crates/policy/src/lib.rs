@@ -145,6 +145,7 @@
 mod action;
 mod check;
 mod fault;
+mod leeway;
 mod listing;
 mod load;
 mod policy;
@@ -154,7 +155,6 @@ mod reads;
 mod rule;
 mod scan;
 mod shape;
-mod standing;
 mod value;
 mod verdict;
 mod vocabulary;

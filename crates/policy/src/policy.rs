@@ -14,12 +14,12 @@ use model::{Caller, Digest, Limits, RuleId, ToolName};
 
 use crate::action::Action;
 use crate::fault::PolicyFault;
+use crate::leeway::{Leeway, Leeways};
 use crate::listing::{Answers, Known, LeafSet, Leaves, Outlook, Prospect};
 use crate::load::{PolicyFile, load_on_a_large_stack};
 use crate::question::{Case, Form, Question, Types, Unfit, caller_id};
 use crate::reads::Reads;
 use crate::rule::{Rule, RuleSummary};
-use crate::standing::{Standing, Standings};
 use crate::verdict::{Denied, DeniedWhy, Permitted, Verdict};
 
 /// A set of rules over a set of tools, checked as a whole and never changed afterwards.
@@ -48,7 +48,7 @@ pub(crate) struct Table {
     idle: Vec<RuleSummary>,
     authorizer: Authorizer,
     /// What was worked out since.
-    standings: Standings,
+    leeways: Leeways,
 }
 
 /// One tool: how questions about it are put, and to which rules.
@@ -227,15 +227,15 @@ impl Policy {
             State::Sealed { why, .. } => Err(DeniedWhy::Sealed(why.clone())),
             State::Open(table) => {
                 let seat = table.seats.get(question.tool).ok_or(DeniedWhy::UnknownAction)?;
-                let standing = table
-                    .standings
-                    .of(seat.number, question.caller, || seat.standing(table, question.caller))
+                let leeway = table
+                    .leeways
+                    .of(seat.number, question.caller, || seat.leeway(table, question.caller))
                     .map_err(DeniedWhy::Unfit)?;
                 let case = seat
                     .form
-                    .case(&standing.party, question)
+                    .case(&leeway.party, question)
                     .map_err(DeniedWhy::Unfit)?;
-                let rules = seat.ask(&table.authorizer, &standing.open, &case).answer()?;
+                let rules = seat.ask(&table.authorizer, &leeway.open, &case).answer()?;
                 Ok(Verdict {
                     rules,
                     policy: table.version,
@@ -269,7 +269,7 @@ impl Table {
             seats: HashMap::new(),
             idle,
             authorizer: Authorizer::new(),
-            standings: Standings::default(),
+            leeways: Leeways::default(),
         }
     }
 
@@ -339,7 +339,7 @@ impl Seat {
 
     /// The rules that can still say something once the caller is known: what holds of none of a caller's calls and fails
     /// in none takes part in no decision about them.
-    fn standing(&self, table: &Table, caller: &Caller) -> Result<Standing, Unfit> {
+    fn leeway(&self, table: &Table, caller: &Caller) -> Result<Leeway, Unfit> {
         let mut open = PolicySet::new();
         self.look_ahead(table, caller, &mut HashMap::new(), |outlook, rule, known| {
             if outlook.is_settled(known) {
@@ -347,7 +347,7 @@ impl Seat {
             }
             open.add(rule.clone()).map_err(|error| error.to_string())
         })?;
-        Ok(Standing {
+        Ok(Leeway {
             party: self.form.party(&table.types, caller)?,
             open,
         })

@@ -128,6 +128,61 @@ async fn a_locked_store_says_locked_in_time_and_goes_on_when_it_is_free() {
         .unwrap();
 }
 
+/// This test has one thread: whoever waited on it would keep the lock from being given up.
+#[tokio::test]
+async fn a_lock_is_waited_for_beside_the_runtime_and_not_on_it() {
+    let engine = Engine::sqlite();
+    let options = StoreOptions {
+        busy_timeout: Duration::from_secs(10),
+        ..StoreOptions::default()
+    };
+    let store = Store::open(&engine.url, options).await.unwrap();
+    let mut writer = store.ledger_writer().await.unwrap();
+    let chain = Uuid::now_v7();
+    writer
+        .append(&rows(chain, 0..1), Durability::Process)
+        .await
+        .unwrap();
+    let mut holder = SqliteConnection::connect(&engine.text).await.unwrap();
+    let mut next = 1;
+    for durability in [Durability::Process, Durability::Disk] {
+        for length in [1, 40] {
+            sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut holder).await.unwrap();
+            let entries = rows(chain, next..next + length);
+            let (written, released) = tokio::join!(
+                biased;
+                writer.append(&entries, durability),
+                sqlx::raw_sql("ROLLBACK").execute(&mut holder)
+            );
+            released.unwrap();
+            written.unwrap();
+            next += length;
+        }
+    }
+    let everything = LedgerFilter::default();
+    assert_eq!(store.ledger_read(&everything).await.unwrap().len(), 83);
+}
+
+#[tokio::test]
+async fn the_log_is_folded_into_the_file_before_it_has_grown_much_past_its_bound() {
+    let engine = Engine::sqlite();
+    let store = engine.open().await;
+    let mut writer = store.ledger_writer().await.unwrap();
+    let chain = Uuid::now_v7();
+    let log = path(&engine).with_extension("db-wal");
+    let size = |file: &std::path::Path| std::fs::metadata(file).unwrap().len();
+    for batch in 0..60 {
+        let mut entries = rows(chain, batch * 16..(batch + 1) * 16);
+        for entry in &mut entries {
+            entry.body = "x".repeat(30_000);
+        }
+        writer.append(&entries, Durability::Process).await.unwrap();
+        // About 4,000 pages: what a row takes is estimated from its text, and here it has pages of its own besides.
+        assert!(size(&log) < 22_000_000, "{batch}: {}", size(&log));
+    }
+    assert!(size(&path(&engine)) > 15_000_000);
+}
+
 #[tokio::test]
 async fn a_read_only_file_says_io() {
     let engine = Engine::sqlite();

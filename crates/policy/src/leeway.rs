@@ -1,6 +1,6 @@
 //! What is known of a caller before a tool, kept between calls: which rules can still say something about their calls.
 //!
-//! It follows from the policy and the caller alone, so that it never has to be thrown away: another policy has standings
+//! It follows from the policy and the caller alone, so that it never has to be thrown away: another policy has leeways
 //! of its own, and a caller with another role is another key. Nothing here decides.
 
 use std::fmt;
@@ -15,19 +15,19 @@ use moka::sync::Cache;
 
 use crate::question::{Party, Unfit};
 
-/// How much is remembered: so many standings, where each has no rule left; one with rules counts as one more for each.
+/// How much is remembered: so many leeways, where each has no rule left; one with rules counts as one more for each.
 const WEIGHT_MAX: u64 = 32_768;
 
 /// A caller before a tool.
-pub(crate) struct Standing {
+pub(crate) struct Leeway {
     /// The caller in Cedar's words.
     pub(crate) party: Party,
     /// The rules that can still hold or fail, of all that apply to the tool.
     pub(crate) open: PolicySet,
 }
 
-/// The standings that were asked for lately.
-pub(crate) struct Standings(Cache<Key, Arc<Standing>>);
+/// The leeways that were asked for lately.
+pub(crate) struct Leeways(Cache<Key, Arc<Leeway>>);
 
 /// By everything that a rule can read of a caller, and the number of the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +42,10 @@ struct Wanted<'a> {
     caller: &'a Caller,
 }
 
-// === impl Standings ===
+// === impl Leeways ===
 
-impl Standings {
-    /// The standing of a caller before a tool, which is worked out where it is not known.
+impl Leeways {
+    /// The leeway of a caller before a tool, which is worked out where it is not known.
     ///
     /// # Errors
     /// Those of `work_out`; they are not remembered.
@@ -53,34 +53,34 @@ impl Standings {
         &self,
         seat: usize,
         caller: &Caller,
-        work_out: impl FnOnce() -> Result<Standing, Unfit>,
-    ) -> Result<Arc<Standing>, Unfit> {
-        if let Some(standing) = self.0.get(&Wanted { seat, caller }) {
-            return Ok(standing);
+        work_out: impl FnOnce() -> Result<Leeway, Unfit>,
+    ) -> Result<Arc<Leeway>, Unfit> {
+        if let Some(leeway) = self.0.get(&Wanted { seat, caller }) {
+            return Ok(leeway);
         }
-        let standing = Arc::new(work_out()?);
+        let leeway = Arc::new(work_out()?);
         let key = Key {
             seat,
             caller: caller.clone(),
         };
-        self.0.insert(key, Arc::clone(&standing));
-        Ok(standing)
+        self.0.insert(key, Arc::clone(&leeway));
+        Ok(leeway)
     }
 }
 
-impl Default for Standings {
+impl Default for Leeways {
     fn default() -> Self {
         Self::within(WEIGHT_MAX)
     }
 }
 
-impl Standings {
+impl Leeways {
     fn within(weight_max: u64) -> Self {
         Self(
             Cache::builder()
                 .max_capacity(weight_max)
-                .weigher(|_, standing: &Arc<Standing>| {
-                    u32::try_from(standing.open.num_of_policies() + 1).unwrap_or(u32::MAX)
+                .weigher(|_, leeway: &Arc<Leeway>| {
+                    u32::try_from(leeway.open.num_of_policies() + 1).unwrap_or(u32::MAX)
                 })
                 .eviction_policy(EvictionPolicy::lru())
                 .build(),
@@ -88,9 +88,9 @@ impl Standings {
     }
 }
 
-impl fmt::Debug for Standings {
+impl fmt::Debug for Leeways {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Standings").field(&self.0.entry_count()).finish()
+        f.debug_tuple("Leeways").field(&self.0.entry_count()).finish()
     }
 }
 
@@ -137,12 +137,12 @@ mod tests {
         }
     }
 
-    fn standing(rules: usize) -> Standing {
+    fn leeway(rules: usize) -> Leeway {
         let rule = |number: usize| {
             let id = cedar_policy::PolicyId::new(number.to_string());
             cedar_policy::Policy::parse(Some(id), "permit (principal, action, resource);").unwrap()
         };
-        Standing {
+        Leeway {
             party: Party::nobody(),
             open: PolicySet::from_policies((0..rules).map(rule)).unwrap(),
         }
@@ -150,14 +150,14 @@ mod tests {
 
     #[test]
     fn a_standing_is_worked_out_once_for_a_caller_and_a_tool_and_anew_for_any_other() {
-        let standings = Standings::default();
+        let leeways = Leeways::default();
         let worked_out = |seat, caller: &Caller| {
             let mut asked = false;
             let work_out = || {
                 asked = true;
-                Ok(standing(0))
+                Ok(leeway(0))
             };
-            standings.of(seat, caller, work_out).unwrap();
+            leeways.of(seat, caller, work_out).unwrap();
             asked
         };
         assert!(worked_out(0, &caller("ada", "member")));
@@ -169,22 +169,22 @@ mod tests {
 
     #[test]
     fn what_could_not_be_worked_out_is_asked_again() {
-        let standings = Standings::default();
+        let leeways = Leeways::default();
         let ada = caller("ada", "member");
-        assert!(standings.of(0, &ada, || Err("no".to_owned())).is_err());
-        assert!(standings.of(0, &ada, || Ok(standing(0))).is_ok());
+        assert!(leeways.of(0, &ada, || Err("no".to_owned())).is_err());
+        assert!(leeways.of(0, &ada, || Ok(leeway(0))).is_ok());
     }
 
     #[test]
     fn standings_are_bounded_by_the_rules_that_they_hold() {
         for (rules, kept) in [(0, 12), (2, 4), (11, 1), (12, 0)] {
-            let standings = Standings::within(12);
+            let leeways = Leeways::within(12);
             for seat in 0..30 {
-                let held = standings.of(seat, &caller("ada", "member"), || Ok(standing(rules)));
+                let held = leeways.of(seat, &caller("ada", "member"), || Ok(leeway(rules)));
                 assert_eq!(held.unwrap().open.num_of_policies(), rules);
             }
-            standings.0.run_pending_tasks();
-            assert_eq!(standings.0.entry_count(), kept, "{rules} rules each");
+            leeways.0.run_pending_tasks();
+            assert_eq!(leeways.0.entry_count(), kept, "{rules} rules each");
         }
     }
 }
