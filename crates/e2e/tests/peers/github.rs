@@ -27,19 +27,20 @@ network = { allow = ["127.0.0.1/32"] }
 
 [upstream.github.tool.repository]
 operation = "repos/get"
-class = "read"
+class = "sensitive-read"
 
 [upstream.github.tool.issues]
 operation = "issues/list-for-repo"
-class = "read"
+class = "sensitive-read"
 
 [upstream.github.tool.issue]
 operation = "issues/get"
-class = "read"
+class = "sensitive-read"
 
 [upstream.github.tool.commits]
 operation = "repos/list-commits"
 class = "read"
+approval.class = { by = "the test", because = "who committed is public here", until = "2099-12-31", for = ["everyone"] }
 
 [upstream.github.tool.label]
 operation = "issues/get-label"
@@ -48,7 +49,7 @@ class = "read"
 
 const POLICY: &str = r#"
 @id("anybody-reads")
-permit (principal is Caller, action in Action::"class:read", resource);
+permit (principal is Caller, action in [Action::"class:read", Action::"class:sensitive-read"], resource);
 "#;
 
 /// The tool whose example does not fit: the document requires a `language` of each repository, and its example has none.
