@@ -229,7 +229,9 @@ impl Policy {
                 let seat = table.seats.get(question.tool).ok_or(DeniedWhy::UnknownAction)?;
                 let leeway = table
                     .leeways
-                    .of(seat.number, question.caller, || seat.leeway(table, question.caller))
+                    .of(seat.number, question.caller, || {
+                        seat.leeway(table, question.caller)
+                    })
                     .map_err(DeniedWhy::Unfit)?;
                 let case = seat
                     .form

@@ -159,7 +159,10 @@ impl LedgerFile {
     /// Closes the connection in good order.
     pub(crate) async fn close(self) -> Result<(), StoreFault> {
         on_a_thread(move || {
-            let connection = self.connection.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let connection = self
+                .connection
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner);
             connection.close().map_err(|(_, error)| error.into())
         })
         .await
@@ -200,7 +203,10 @@ impl LedgerFile {
         } else {
             let behavior = TransactionBehavior::Immediate;
             let transaction = self.connection().transaction_with_behavior(behavior)?;
-            for (rows, keys) in rows.chunks(STATEMENT_ROWS_MAX).zip(keys.chunks(STATEMENT_ROWS_MAX)) {
+            for (rows, keys) in rows
+                .chunks(STATEMENT_ROWS_MAX)
+                .zip(keys.chunks(STATEMENT_ROWS_MAX))
+            {
                 insert(&transaction, rows, keys)?;
             }
             transaction.commit()?;

@@ -81,7 +81,7 @@ pub(crate) enum Backend {
 /// How a connection of our own is made, outside the pool.
 pub(crate) enum Connect {
     Sqlite(LedgerFilePlace),
-    Postgres(PgConnectOptions),
+    Postgres(Box<PgConnectOptions>),
 }
 
 /// Runs one expression on the pool of whichever engine it is. The expression is compiled once for each: one SQL text,
@@ -189,7 +189,7 @@ impl Store {
             inner: Arc::new(Inner {
                 url: url.clone(),
                 options,
-                connect: Connect::Postgres(connect),
+                connect: Connect::Postgres(Box::new(connect)),
                 backend: Backend::Postgres(pool),
             }),
         })

@@ -210,11 +210,7 @@ impl Connection {
         })
     }
 
-    async fn head(
-        self,
-        chain: Uuid,
-        sql: &'static str,
-    ) -> Result<(Self, Option<(u64, Digest)>), StoreFault> {
+    async fn head(self, chain: Uuid, sql: &'static str) -> Result<(Self, Option<(u64, Digest)>), StoreFault> {
         Ok(match self {
             Self::Sqlite(file) => {
                 let (file, head) = file.head(chain, sql).await?;

@@ -147,7 +147,10 @@ async fn a_lock_is_waited_for_beside_the_runtime_and_not_on_it() {
     let mut next = 1;
     for durability in [Durability::Process, Durability::Disk] {
         for length in [1, 40] {
-            sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut holder).await.unwrap();
+            sqlx::raw_sql("BEGIN IMMEDIATE")
+                .execute(&mut holder)
+                .await
+                .unwrap();
             let entries = rows(chain, next..next + length);
             let (written, released) = tokio::join!(
                 biased;
