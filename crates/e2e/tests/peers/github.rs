@@ -147,7 +147,10 @@ async fn five_operations_of_githubs_document_are_tools_and_all_others_are_held()
     assert!(operations > 1000, "{operations}");
     let checked = house.run(["check", "--offline"]).await;
     assert!(checked.status.success(), "{}", text(&checked.stderr));
-    let expected = format!("5 tools are enabled, {} operations are held\n", operations - 5);
+    let expected = format!(
+        "1 approval holds, the first until 2099-12-31\n5 tools are enabled, {} operations are held\n",
+        operations - 5
+    );
     assert_eq!(text(&checked.stdout), expected);
     assert_eq!(service.count(), 0, "a check without the network asks nobody");
 }
