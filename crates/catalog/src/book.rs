@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use model::{Caller, Digest, ToolName};
 
 use crate::admitted::{Admitted, NotAdmitted};
-use crate::observation::Observation;
 use crate::tool::Tool;
 
 /// The reviewed tools of all upstreams, in the order of their names.
@@ -33,15 +32,6 @@ pub enum CatalogFault {
     /// Two tools with one name.
     #[error("two tools are called `{0}`")]
     Duplicate(ToolName),
-}
-
-/// Why a tool is held whose declared class a probe contradicts, and what would clear it.
-#[must_use]
-pub fn contradicted(observed: &Observation) -> String {
-    format!(
-        "{observed}; declare `class = \"{}\"`, or correct the operation and probe it again",
-        observed.class
-    )
 }
 
 impl Catalog {
@@ -76,13 +66,10 @@ impl Catalog {
     /// [`NotAdmitted`]; the agent must not learn which.
     pub fn admit(&self, name: &str, caller: &Caller, now: Timestamp) -> Result<Admitted, NotAdmitted> {
         match self.tools.get(name) {
-            Some(tool) if tool.contradiction().is_some() => Err(NotAdmitted::Held {
-                why: tool.contradiction().map_or_else(String::new, contradicted),
-            }),
-            Some(tool) => match tool.hold(Some(caller), now) {
+            Some(tool) => match tool.objection(Some(caller), now) {
                 None => Ok(Admitted::new(Arc::clone(tool))),
-                Some(hold) => Err(NotAdmitted::Held {
-                    why: hold.to_string(),
+                Some(objection) => Err(NotAdmitted::Held {
+                    why: objection.to_string(),
                 }),
             },
             None => Err(match self.held.get(name) {

@@ -28,10 +28,10 @@ mod work;
 
 pub use access::{Access, AccessFault, Needed, SchemeFault, in_words, scheme_faults};
 pub use admitted::{Admitted, NotAdmitted};
-pub use book::{Catalog, CatalogFault, Held, contradicted};
+pub use book::{Catalog, CatalogFault, Held};
 pub use observation::{
     OBSERVATIONS_BYTES_MAX, Observation, Observations, ObservationsFault, Sensitive, WitnessState, Witnessed,
 };
-pub use standing::{Hold, HoldState, Need};
+pub use standing::{Hold, HoldState, Need, Objection};
 pub use tool::{ReviewFault, Tool};
 pub use work::{LongRunning, Stage, Step, WorkFault};

@@ -144,6 +144,15 @@ impl Observations {
 // === impl Observation ===
 
 impl Observation {
+    /// What would clear its contradiction to a lower class.
+    #[must_use]
+    pub fn clears(&self) -> String {
+        format!(
+            "declare `class = \"{}\"`, or correct the operation and probe it again",
+            self.class
+        )
+    }
+
     /// A short word for the evidence.
     #[must_use]
     pub fn digest(&self) -> Digest {

@@ -9,6 +9,8 @@ use jiff::civil::Date;
 use model::{Caller, Class, Exclusion};
 use openapi::{Evidence, EvidenceKind, Inference, Shown, Strength};
 
+use crate::observation::Observation;
+
 /// One thing that a tool needs an approval for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
@@ -38,6 +40,15 @@ pub enum HoldState {
     Expired(Date),
     /// It is not for this caller.
     NotForCaller,
+}
+
+/// What speaks against offering a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Objection<'t> {
+    /// A probe contradicts its declared class. No approval is for that.
+    Observed(&'t Observation),
+    /// An approval is missing, has ended, or is for others.
+    Unanswered(Hold),
 }
 
 /// What a tool needs approvals for.
@@ -157,5 +168,15 @@ impl Hold {
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {}", self.need, self.clears())
+    }
+}
+
+/// What it is, and what would clear it, for the operator.
+impl fmt::Display for Objection<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Observed(observed) => write!(f, "{observed}; {}", observed.clears()),
+            Self::Unanswered(hold) => hold.fmt(f),
+        }
     }
 }

@@ -18,7 +18,7 @@ use wire::{Definition, Hints};
 use crate::access::{Access, AccessFault};
 use crate::observation::{Observation, Observations};
 use crate::pin;
-use crate::standing::{self, Hold, Need};
+use crate::standing::{self, Hold, Need, Objection};
 use crate::work::{self, LongRunning, WorkFault};
 
 /// A reviewed tool.
@@ -434,10 +434,16 @@ impl Tool {
         &self.needs
     }
 
-    /// Why it is held at a time, for a caller; without one, why it is held for everybody. `None`: it is not.
+    /// What speaks against offering it at a time to a caller; without one, to anybody. `None`: nothing.
+    ///
+    /// The one answer for lists, calls and reports.
     #[must_use]
-    pub fn hold(&self, caller: Option<&Caller>, now: Timestamp) -> Option<Hold> {
-        standing::holds(&self.needs, &self.bounds.approvals, caller, now).next()
+    pub fn objection(&self, caller: Option<&Caller>, now: Timestamp) -> Option<Objection<'_>> {
+        self.contradiction().map(Objection::Observed).or_else(|| {
+            standing::holds(&self.needs, &self.bounds.approvals, caller, now)
+                .next()
+                .map(Objection::Unanswered)
+        })
     }
 
     /// Everything for which it is held for everybody at a time.

@@ -29,9 +29,7 @@ impl Gateway {
         let mut visible = self
             .catalog
             .tools_after(after.as_ref().map(ToolName::as_str))
-            .filter(|tool| {
-                tool.contradiction().is_none() && tool.hold(Some(principal.caller()), now).is_none()
-            })
+            .filter(|tool| tool.objection(Some(principal.caller()), now).is_none())
             .filter(|tool| self.policy.listable(principal.caller(), tool.name()));
         let mut tools = Vec::new();
         for tool in visible.by_ref().take(self.limits.tools_per_page) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use audit::{DurabilityRules, Ledger, LedgerOptions};
-use catalog::{Catalog, Held, HoldState, OBSERVATIONS_BYTES_MAX, Observations, Tool};
+use catalog::{Catalog, Held, HoldState, OBSERVATIONS_BYTES_MAX, Objection, Observations, Tool};
 use config::{
     Durability, FactKind, IssuerSettings, KeySetSetting, ReadFault, Settings, SignatureAlgorithm,
     SourceSettings, UpstreamSettings, World,
@@ -260,17 +260,15 @@ fn put_together(
 
 /// What is held for everybody is told, and not offered: the rest of the house can open without it.
 fn on_hold(settings: &Settings, tool: &Tool) -> Option<Problem> {
-    if let Some(observed) = tool.contradiction() {
-        let text = format!("the tool is held: {}", catalog::contradicted(observed));
-        return Some(Problem::at(settings, &tool.bounds().key, "probe", text));
-    }
-    let hold = tool.hold(None, Timestamp::now())?;
-    // The configuration has told of an approval that ended.
-    if let HoldState::Expired(_) = hold.state {
-        return None;
-    }
-    let text = format!("the tool is held: {hold}");
-    Some(Problem::at(settings, &tool.bounds().key, "approval", text))
+    let objection = tool.objection(None, Timestamp::now())?;
+    let about = match &objection {
+        Objection::Observed(_) => "probe",
+        // The configuration has told of an approval that ended.
+        Objection::Unanswered(hold) if matches!(hold.state, HoldState::Expired(_)) => return None,
+        Objection::Unanswered(_) => "approval",
+    };
+    let text = format!("the tool is held: {objection}");
+    Some(Problem::at(settings, &tool.bounds().key, about, text))
 }
 
 /// Why a document cannot be read: at the overlay, where it is one that cannot be applied.

@@ -104,9 +104,7 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
     let tools = reviewed.catalog.tools();
     let (all, enabled) = (
         tools.len(),
-        tools
-            .filter(|tool| tool.hold(None, now).is_none() && tool.contradiction().is_none())
-            .count(),
+        tools.filter(|tool| tool.objection(None, now).is_none()).count(),
     );
     let mut outcome = Outcome {
         ok: true,

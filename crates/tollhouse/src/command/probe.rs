@@ -7,7 +7,7 @@ mod witness;
 
 use std::path::Path;
 
-use catalog::{Observation, Observations, Tool, WitnessState, Witnessed, contradicted};
+use catalog::{Objection, Observation, Observations, Tool, WitnessState, Witnessed};
 use config::{ProbeSettings, Settings, SystemWorld, WitnessSettings, World as _};
 use gateway::{Asked, Flow, Gateway};
 use identity::Principal;
@@ -234,7 +234,10 @@ impl Probing<'_> {
             };
             contradicts = class > declared;
             said = if contradicts {
-                format!("the tool is held from now on: {}", contradicted(&observation))
+                format!(
+                    "the tool is held from now on: {}",
+                    Objection::Observed(&observation)
+                )
             } else {
                 observation.to_string()
             };
