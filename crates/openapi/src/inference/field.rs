@@ -16,6 +16,24 @@ use crate::reference::{Located, Resolver, reference_of};
 const FIELDS_MAX: usize = 400;
 /// How deep schemas are followed, references counted.
 const DEPTH_MAX: usize = 12;
+/// Media types that are looked at in one body.
+const MEDIA_TYPES_MAX: usize = 16;
+
+/// What a body of files is sent as, by its beginning.
+const FILES_SENT: [&str; 5] = [
+    "multipart/",
+    "application/octet-stream",
+    "image/",
+    "video/",
+    "audio/",
+];
+/// What a file comes back as.
+const FILES_GIVEN: [&str; 4] = [
+    "application/octet-stream",
+    "application/pdf",
+    "application/zip",
+    "application/gzip",
+];
 
 /// The arguments: addresses, queries in languages of their own, files.
 pub(super) fn of_arguments(
@@ -57,37 +75,12 @@ pub(super) fn of_arguments(
     let Some(content) = body.and_then(|body| body.get("content")) else {
         return;
     };
-    for (media_type, media) in content.object().into_iter().flatten().take(16) {
-        let at = content.pointer.child(media_type);
-        let is_file = [
-            "multipart/",
-            "application/octet-stream",
-            "image/",
-            "video/",
-            "audio/",
-        ]
-        .iter()
-        .any(|file| media_type.starts_with(file));
-        if is_file {
-            found.exclusion(
-                EvidenceKind::MediaType,
-                Exclusion::Files,
-                Strength::Strong,
-                &at,
-                media_type,
-            );
-        }
-        if let Some(schema) = media.get("schema") {
-            let schema = Located {
-                pointer: at.child("schema"),
-                value: schema,
-            };
-            let mut walk = Walk::new(resolver);
-            walk.walk(&schema, 0, &mut |name, schema, at| {
-                of_argument(found, name, Some(schema), at);
-            });
-        }
-    }
+    let is_file = |media_type: &str| FILES_SENT.iter().any(|file| media_type.starts_with(file));
+    each_schema(found, &content, is_file, |found, schema| {
+        Walk::new(resolver).walk(schema, 0, &mut |name, schema, at| {
+            of_argument(found, name, Some(schema), at);
+        });
+    });
 }
 
 fn of_argument(found: &mut Found<'_>, name: &str, schema: Option<&Value>, at: &Pointer) {
@@ -127,41 +120,40 @@ pub(super) fn of_answers(found: &mut Found<'_>, document: &Document, operation: 
         else {
             continue;
         };
-        for (media_type, media) in content.object().into_iter().flatten().take(16) {
-            let at = content.pointer.child(media_type);
-            let is_file = [
-                "application/octet-stream",
-                "application/pdf",
-                "application/zip",
-                "application/gzip",
-            ]
-            .contains(&media_type.as_str());
-            if is_file {
-                found.exclusion(
-                    EvidenceKind::MediaType,
-                    Exclusion::Files,
-                    Strength::Strong,
-                    &at,
-                    media_type,
-                );
-            }
-            if let Some(schema) = media.get("schema") {
-                let schema = Located {
-                    pointer: at.child("schema"),
+        let is_file = |media_type: &str| FILES_GIVEN.contains(&media_type);
+        each_schema(found, &content, is_file, |found, schema| {
+            walk.walk(schema, 0, &mut |name, _, at| {
+                if vocabulary::is_sensitive(&words(name)) {
+                    let class = Class::SensitiveRead;
+                    found.class(EvidenceKind::Answer, class, Strength::Weak, at, name);
+                }
+            });
+        });
+    }
+}
+
+/// Looks at what a body can be: a media type of files is evidence, and each schema is for `look`.
+fn each_schema<'f, 'd>(
+    found: &mut Found<'f>,
+    content: &Located<'d>,
+    is_file: impl Fn(&str) -> bool,
+    mut look: impl FnMut(&mut Found<'f>, &Located<'d>),
+) {
+    for (media_type, media) in content.object().into_iter().flatten().take(MEDIA_TYPES_MAX) {
+        let at = content.pointer.child(media_type);
+        if is_file(media_type) {
+            let kind = EvidenceKind::MediaType;
+            found.exclusion(kind, Exclusion::Files, Strength::Strong, &at, media_type);
+        }
+        if let Some(schema) = media.get("schema") {
+            let pointer = at.child("schema");
+            look(
+                found,
+                &Located {
+                    pointer,
                     value: schema,
-                };
-                walk.walk(&schema, 0, &mut |name, _, at| {
-                    if vocabulary::is_sensitive(&words(name)) {
-                        found.class(
-                            EvidenceKind::Answer,
-                            Class::SensitiveRead,
-                            Strength::Weak,
-                            at,
-                            name,
-                        );
-                    }
-                });
-            }
+                },
+            );
         }
     }
 }
