@@ -97,18 +97,11 @@ impl Writer {
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Message>) {
         let batch_max = self.options.batch_max.max(1);
         let mut batch = Vec::with_capacity(batch_max);
-        let mut crowded = false;
         loop {
             if queue.recv_many(&mut batch, batch_max).await == 0 {
                 tracing::warn!(chain = %self.chain.id, "the ledger was dropped and not closed; its chain has no stop");
                 return;
             }
-            // The runtime wakes this task before others that are ready as well. Where the last write served several, those
-            // others likely bring entries: they come first, and one write serves them all.
-            if crowded {
-                gather(&mut queue, &mut batch, batch_max).await;
-            }
-            crowded = batch.len() > 1;
             if let Some(reply) = self.serve(&mut batch).await {
                 queue.close();
                 while queue.recv_many(&mut batch, batch_max).await > 0 {
@@ -290,15 +283,6 @@ impl Writer {
                 Err(fault) => tracing::error!(%fault, "an entry of our own cannot be read"),
             }
         }
-    }
-}
-
-/// Lets every task that is ready run once, and takes what they bring.
-async fn gather(queue: &mut mpsc::Receiver<Message>, batch: &mut Vec<Message>, batch_max: usize) {
-    tokio::task::yield_now().await;
-    while batch.len() < batch_max {
-        let Ok(message) = queue.try_recv() else { return };
-        batch.push(message);
     }
 }
 

@@ -100,21 +100,21 @@ impl LedgerFile {
             .iter()
             .map(|row| key(row, numbers))
             .collect::<Result<_, _>>()?;
-        let at_once = match durability {
-            Durability::Process => self.write(rows, &keys, durability).map_err(StoreFault::from),
+        let written = match durability {
             // A flush is waited for, so it is not tried here.
-            Durability::Disk => Err(StoreFault::Locked(String::new())),
+            Durability::Disk => false,
+            Durability::Process => match self.write(rows, &keys, durability).map_err(StoreFault::from) {
+                Ok(()) => true,
+                Err(StoreFault::Locked(_)) => false,
+                Err(fault) => return Err(fault),
+            },
         };
-        match at_once {
-            Ok(()) => {}
-            Err(StoreFault::Locked(_)) => {
-                let rows = rows.to_vec();
-                self = self
-                    .waiting(move |file| Ok(file.write(&rows, &keys, durability)?))
-                    .await?
-                    .0;
-            }
-            Err(fault) => return Err(fault),
+        if !written {
+            let rows = rows.to_vec();
+            self = self
+                .waiting(move |file| Ok(file.write(&rows, &keys, durability)?))
+                .await?
+                .0;
         }
         if self.unfolded >= UNFOLDED_PAGES_MAX {
             self = self.waiting(Self::fold).await?.0;
