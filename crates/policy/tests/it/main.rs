@@ -13,6 +13,7 @@
 mod decisions;
 mod faults;
 mod hostile;
+mod leeway;
 mod listing;
 mod properties;
 mod schema;
