@@ -17,6 +17,7 @@
     )
 )]
 
+mod access;
 mod changes;
 mod chart;
 mod count;
@@ -30,6 +31,7 @@ mod sarif;
 mod schema;
 mod survey;
 mod text;
+mod verdict;
 
 pub use changes::{Change, ChangeKind, changes};
 pub use count::{Count, count};

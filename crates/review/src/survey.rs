@@ -5,28 +5,23 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use catalog::{Hold, HoldState, Tool};
-use config::{Approved, CredentialSettings, Settings, UpstreamSettings};
+use config::{Approved, Given, Settings, UpstreamSettings};
 use gateway::Gateway;
 use identity::Principal;
 use jiff::Timestamp;
-use model::{Class, Digest, Exclusion, Object, Value};
+use model::{Object, Value};
 use openapi::{
-    Body, Document, Generated, Means, NameLock, OperationRef, Prepared, RequestPlan, ToolOptions, tool_names,
+    Body, Document, Generated, NameLock, OperationRef, Prepared, RequestPlan, ToolOptions, tool_names,
 };
-use url::Url;
 use wire::Revision;
 
-use crate::count::{self, Count};
+use crate::access::{access, destinations};
 use crate::report::{
-    Access, Answered, Block, Budget, CallerView, Classes, Golden, Group, Measure, Place, Reconciliation,
-    Report, Row, Severity, Status, Subject, Summary, Verdict,
+    Answered, Block, CallerView, Classes, Golden, Reconciliation, Report, Row, Severity, Status, Subject,
 };
 use crate::text::{self, visible};
+use crate::verdict::{budget, groups, summary, verdict};
 
-/// The length that a list of tools should not pass, in bytes.
-const LIST_BYTES_MAX: usize = 256 << 10;
-/// Operations and places that a group names.
-const NAMED_MAX: usize = 20;
 /// How much of a body a golden request shows, in characters.
 const BODY_CHARS_MAX: usize = 2_000;
 /// Pages of a list that are asked for.
@@ -126,7 +121,7 @@ fn subject(inputs: &Inputs<'_>) -> Subject {
 }
 
 /// Whom the document names as responsible.
-fn contact(document: &Document) -> Option<String> {
+pub(crate) fn contact(document: &Document) -> Option<String> {
     let contact = document.raw().get("info")?.get("contact")?;
     let text = |key: &str| contact.get(key).and_then(Value::as_str).map(visible);
     text("name").or_else(|| text("email"))
@@ -148,7 +143,7 @@ fn names(inputs: &Inputs<'_>, operations: &[OperationRef]) -> HashMap<String, St
 }
 
 /// The tools of the configuration, by the operation behind them.
-type Tools = BTreeMap<String, Vec<Arc<Tool>>>;
+pub(crate) type Tools = BTreeMap<String, Vec<Arc<Tool>>>;
 
 fn tools_by_operation(inputs: &Inputs<'_>) -> Tools {
     let mut tools = Tools::new();
@@ -184,9 +179,9 @@ fn reconcile(inputs: &Inputs<'_>, document: usize) -> Reconciliation {
     for (name, principal) in &configured.callers {
         let listed = listed(configured.gateway, principal);
         let strays = listed.iter().filter(|name| {
-            let held = own.get(*name).is_some_and(|tool| {
-                tool.contradiction().is_some() || tool.hold(Some(principal.caller()), inputs.now).is_some()
-            });
+            let held = own
+                .get(*name)
+                .is_some_and(|tool| tool.objection(Some(principal.caller()), inputs.now).is_some());
             held || !all.contains(*name)
         });
         reconciliation.strays.extend(strays.cloned());
@@ -199,9 +194,7 @@ fn reconcile(inputs: &Inputs<'_>, document: usize) -> Reconciliation {
     }
     reconciliation.unseen = own
         .iter()
-        .filter(|(name, tool)| {
-            tool.contradiction().is_none() && tool.hold(None, inputs.now).is_none() && !seen.contains(*name)
-        })
+        .filter(|(name, tool)| tool.objection(None, inputs.now).is_none() && !seen.contains(*name))
         .map(|(name, _)| name.clone())
         .collect();
     reconciliation.catalogue = own.into_keys().collect();
@@ -307,14 +300,26 @@ fn of_tool(inputs: &Inputs<'_>, row: &mut Row, tool: &Tool) {
             .output_schema
             .as_ref()
             .map_or(0, |schema| schema.to_string().len());
-    let injected = tool
-        .bounds()
+    row.request = golden(&definition.input_schema, tool.plan(), &injected(tool));
+    answers(inputs, row, tool);
+}
+
+/// What the operator adds to a call, as far as it can be known without a caller.
+fn injected(tool: &Tool) -> Object {
+    let of_caller = || Value::from("the-caller");
+    let bounds = tool.bounds();
+    let scope = bounds
         .scope_argument
         .iter()
-        .map(|name| (name.clone(), Value::String("the-caller".to_owned())))
-        .collect();
-    row.request = golden(&definition.input_schema, tool.plan(), &injected);
-    answers(inputs, row, tool);
+        .map(|name| (name.clone(), of_caller()));
+    let given = bounds.arguments.iter().filter_map(|argument| {
+        let value = match argument.given.as_ref()? {
+            Given::Fixed(value) => value.clone(),
+            Given::Tenant | Given::Subject | Given::Client | Given::Issuer | Given::Claim(_) => of_caller(),
+        };
+        Some((argument.name.clone(), value))
+    });
+    scope.chain(given).collect()
 }
 
 fn of_further_tool(inputs: &Inputs<'_>, row: &mut Row, tool: &Tool) {
@@ -350,10 +355,7 @@ fn answers(inputs: &Inputs<'_>, row: &mut Row, tool: &Tool) {
             severity: Severity::Error,
             pointer: row.pointer.clone(),
             text: observed.to_string(),
-            clears: format!(
-                "declare `class = \"{}\"`, or correct the operation and probe it again",
-                observed.class
-            ),
+            clears: observed.clears(),
         });
     }
 }
@@ -463,349 +465,6 @@ fn words(document: &Document, operation: &OperationRef) -> Option<String> {
         .flatten()
         .collect();
     (!all.is_empty()).then(|| visible(&all.join("\n")))
-}
-
-// === all together ===
-
-fn summary(inputs: &Inputs<'_>, rows: &[Row]) -> Summary {
-    let count = |status: Status| rows.iter().filter(|row| row.status == status).count();
-    let by = |word: &dyn Fn(&Row) -> String| {
-        let mut counts = BTreeMap::new();
-        for row in rows {
-            *counts.entry(word(row)).or_insert(0_usize) += 1;
-        }
-        counts
-    };
-    let class =
-        |class: Option<Class>, none: &str| class.map_or_else(|| none.to_owned(), |class| class.to_string());
-    let (counted, uncounted) = match count::count(inputs.bytes, inputs.own_path, inputs.files) {
-        Count::Operations(counted) => (Some(counted), None),
-        Count::Unknown(why) => (None, Some(why)),
-    };
-    let mut exclusions = BTreeMap::new();
-    for exclusion in rows.iter().flat_map(|row| &row.exclusions) {
-        *exclusions.entry(exclusion.to_string()).or_insert(0_usize) += 1;
-    }
-    let signed = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let (exposed, excluded, blocked, unreviewed) = (
-        count(Status::Exposed),
-        count(Status::Excluded),
-        count(Status::Blocked),
-        count(Status::Unreviewed),
-    );
-    Summary {
-        operations: rows.len(),
-        exposed,
-        excluded,
-        blocked,
-        unreviewed,
-        reconciles: exposed + excluded + blocked + unreviewed == rows.len()
-            && counted == Some(inputs.before_overlays),
-        counted,
-        uncounted,
-        overlays: signed(rows.len()).saturating_sub(signed(inputs.before_overlays)),
-        declared: by(&|row| class(row.class.declared, "undeclared")),
-        inferred: by(&|row| class(row.class.inferred, "unknown")),
-        observed: by(&|row| class(row.class.observed, "unobserved")),
-        exclusions,
-    }
-}
-
-/// Every defect once, the worst first.
-fn groups(inputs: &Inputs<'_>, rows: &[Row]) -> Vec<Group> {
-    let contact = contact(inputs.document);
-    let mut groups: BTreeMap<(Severity, String, String), Group> = BTreeMap::new();
-    for row in rows {
-        let mut of_row = BTreeSet::new();
-        for block in &row.blockers {
-            let key = (block.severity, block.code.clone(), block.clears.clone());
-            let is_new = of_row.insert(key.clone());
-            let approved = block.code.strip_prefix("approval.expired.");
-            let owner = row
-                .approvals
-                .iter()
-                .find(|approval| Some(approval.what.as_str()) == approved)
-                .map(|approval| approval.by.clone());
-            let group = groups.entry(key).or_insert_with(|| Group {
-                code: block.code.clone(),
-                severity: block.severity,
-                owner: owner.or_else(|| contact.clone()),
-                text: block.text.clone(),
-                clears: block.clears.clone(),
-                count: 0,
-                operations: Vec::new(),
-                pointers: Vec::new(),
-            });
-            if is_new {
-                group.count += 1;
-                if group.operations.len() < NAMED_MAX {
-                    group.operations.push(format!("{} {}", row.method, row.path));
-                }
-            }
-            if group.pointers.len() < NAMED_MAX && !group.pointers.contains(&block.pointer) {
-                group.pointers.push(block.pointer.clone());
-            }
-        }
-    }
-    let mut groups: Vec<Group> = groups.into_values().collect();
-    groups.sort_by(|a, b| a.severity.cmp(&b.severity).then(b.count.cmp(&a.count)));
-    groups
-}
-
-fn budget(rows: &[Row]) -> Budget {
-    let exposed: Vec<&Row> = rows.iter().filter(|row| row.status == Status::Exposed).collect();
-    let bytes: usize = 2 + exposed.iter().map(|row| row.bytes + 1).sum::<usize>();
-    let all: Vec<&Row> = rows.iter().collect();
-    let measured = if exposed.is_empty() { &all } else { &exposed };
-    let largest = |bytes: &dyn Fn(&Row) -> usize| {
-        measured
-            .iter()
-            .max_by_key(|row| bytes(row))
-            .filter(|row| bytes(row) > 0)
-            .map(|row| Measure {
-                tool: row.name.clone(),
-                bytes: bytes(row),
-            })
-    };
-    Budget {
-        tools: exposed.len(),
-        tokens: bytes.div_ceil(4),
-        bytes_max: LIST_BYTES_MAX,
-        fits: bytes <= LIST_BYTES_MAX,
-        bytes_of_all: 2 + rows
-            .iter()
-            .filter(|row| row.bytes > 0)
-            .map(|row| row.bytes + 1)
-            .sum::<usize>(),
-        longest_description: largest(&|row| row.description_bytes),
-        largest_schema: largest(&|row| row.schema_bytes),
-        bytes,
-    }
-}
-
-fn access(inputs: &Inputs<'_>, rows: &[Row], tools: &Tools) -> Vec<Access> {
-    let exposed: Vec<&Row> = rows.iter().filter(|row| row.status == Status::Exposed).collect();
-    let changes = |row: &&&Row| row.class.declared.is_some_and(Class::changes_state);
-    let shares =
-        inputs.configured.as_ref().is_some_and(|configured| {
-            matches!(configured.upstream.credentials, CredentialSettings::Every(_))
-        }) && exposed.iter().any(|row| changes(&row))
-            && exposed.iter().any(|row| !changes(&row));
-    let mut table = Vec::new();
-    for (row, access) in rows.iter().zip(inputs.document.access()) {
-        if inputs.configured.is_some() && row.class.declared.is_none() {
-            continue;
-        }
-        let key = access.operation.to_string();
-        let mut concerns = Vec::new();
-        for tool in tools.get(&key).into_iter().flatten() {
-            concerns.extend(concerns_of(tool));
-        }
-        if shares && row.status == Status::Exposed {
-            concerns.push("one credential reads and changes".to_owned());
-        }
-        if row.exclusions.contains(&Exclusion::Webhooks) {
-            concerns.push("an argument is an address".to_owned());
-        }
-        concerns.sort_unstable();
-        concerns.dedup();
-        table.push(Access {
-            operation: key,
-            own: access.security.is_own,
-            alternatives: access
-                .security
-                .alternatives
-                .iter()
-                .map(|all| {
-                    all.iter()
-                        .map(|one| match &one.kind {
-                            Some(kind) => visible(&format!("{} ({kind})", one.scheme)),
-                            None => visible(&one.scheme),
-                        })
-                        .collect()
-                })
-                .collect(),
-            scopes: access.caller_scopes,
-            flags: access.flags,
-            concerns,
-        });
-    }
-    table
-}
-
-/// What a configured tool leaves open.
-fn concerns_of(tool: &Tool) -> Vec<String> {
-    let mut concerns = Vec::new();
-    if tool.plan().template().contains('{') && tool.bounds().owner.is_none() {
-        concerns.push("nobody asks whose the thing in the path is".to_owned());
-    }
-    let properties = tool
-        .definition()
-        .input_schema
-        .get("properties")
-        .and_then(Value::as_object);
-    for (name, schema) in properties.into_iter().flatten() {
-        let lower = name.to_ascii_lowercase().replace(['_', '-'], "");
-        let is_size = [
-            "limit",
-            "pagesize",
-            "perpage",
-            "count",
-            "maxresults",
-            "top",
-            "size",
-        ]
-        .contains(&lower.as_str());
-        if is_size && schema.get("maximum").is_none() && schema.get("enum").is_none() {
-            concerns.push(format!("`{name}` has no maximum"));
-        }
-    }
-    concerns
-}
-
-fn destinations(inputs: &Inputs<'_>) -> Vec<Place> {
-    let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
-    let approved = inputs
-        .configured
-        .as_ref()
-        .and_then(|configured| origin(&configured.upstream.destination))
-        .filter(url::Origin::is_tuple);
-    let is_approved = |url: &str| approved.is_some() && origin(url) == approved;
-    let mut places: Vec<Place> = inputs
-        .document
-        .destinations()
-        .into_iter()
-        .map(|destination| Place {
-            approved: is_approved(&destination.url),
-            url: visible(&destination.url),
-            role: "operations",
-            operations: destination.operations,
-        })
-        .collect();
-    let mut tokens: BTreeMap<String, usize> = BTreeMap::new();
-    for access in inputs.document.access() {
-        let mut of_operation = BTreeSet::new();
-        for requirement in access.security.alternatives.into_iter().flatten() {
-            match requirement.means {
-                Means::OAuth2(flows) => {
-                    for flow in flows {
-                        of_operation.extend(flow.token_url);
-                        of_operation.extend(flow.authorization_url);
-                    }
-                }
-                Means::OpenIdConnect(url) => {
-                    of_operation.insert(url);
-                }
-                Means::ApiKey { .. }
-                | Means::Basic
-                | Means::Bearer
-                | Means::Http(_)
-                | Means::MutualTls
-                | Means::Unknown(_)
-                | Means::Undeclared => {}
-            }
-        }
-        for url in of_operation {
-            *tokens.entry(url).or_default() += 1;
-        }
-    }
-    places.extend(tokens.into_iter().map(|(url, operations)| Place {
-        approved: is_approved(&url),
-        url: visible(&url),
-        role: "tokens",
-        operations,
-    }));
-    places
-}
-
-fn verdict(
-    inputs: &Inputs<'_>,
-    summary: &Summary,
-    rows: &[Row],
-    reconciliation: &Reconciliation,
-    budget: &Budget,
-) -> Verdict {
-    let mut reasons = Vec::new();
-    let mut say = |holds: bool, reason: String| {
-        if holds {
-            reasons.push(reason);
-        }
-    };
-    say(
-        summary.operations == 0,
-        "nothing was analysed: the document has no operation".to_owned(),
-    );
-    say(
-        !summary.reconciles,
-        match (summary.counted, &summary.uncounted) {
-            (Some(counted), _) => format!(
-                "the counts do not fit together: {} operations were read and {counted} are in the bytes",
-                inputs.before_overlays
-            ),
-            (None, why) => format!(
-                "the operations in the bytes could not be counted: {}",
-                why.as_deref().unwrap_or("no reason is known")
-            ),
-        },
-    );
-    say(
-        inputs.configured.is_none(),
-        "no configuration was given, so nothing is reviewed".to_owned(),
-    );
-    say(
-        inputs.configured.is_some() && summary.exposed == 0,
-        "no operation is exposed".to_owned(),
-    );
-    let held = rows
-        .iter()
-        .filter(|row| row.status == Status::Blocked && row.class.declared.is_some())
-        .count();
-    say(held > 0, format!("{held} configured tools are held"));
-    say(
-        !reconciliation.strays.is_empty(),
-        format!(
-            "callers see what they should not: {}",
-            reconciliation.strays.join(", ")
-        ),
-    );
-    say(
-        !budget.fits,
-        format!(
-            "the list of enabled tools has {} bytes; {} is the most that it should have",
-            budget.bytes, budget.bytes_max
-        ),
-    );
-    let approvals = rows.iter().filter(|row| row.status == Status::Exposed);
-    let until = approvals
-        .flat_map(|row| &row.approvals)
-        .map(|approval| approval.until.clone())
-        .min();
-    let document = inputs.document.digest().to_string();
-    let configured = inputs.configured.as_ref();
-    let configuration = configured.map(|configured| configured.settings.digest.to_string());
-    let catalogue = configured.map(|configured| configured.gateway.catalog().root().to_string());
-    let policy = configured.map(|configured| configured.gateway.policy().version().to_string());
-    let ready = reasons.is_empty();
-    let whole = serde_json::json!([
-        ready,
-        document,
-        configuration,
-        catalogue,
-        policy,
-        inputs.build,
-        reasons
-    ]);
-    Verdict {
-        ready,
-        reasons,
-        until,
-        digest: Digest::of("tollhouse/review-verdict/v1", &[whole.to_string().as_bytes()]).to_string(),
-        document,
-        configuration,
-        catalogue,
-        policy,
-        build: inputs.build.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -85,6 +85,25 @@ async fn with_a_configuration_the_report_drives_the_gateway_that_would_serve() {
 }
 
 #[tokio::test]
+async fn a_golden_request_has_what_the_operator_gives_beside_the_caller() {
+    let operation = "operation = \"addNote\"\n";
+    let given = "argument.text.fixed = \"seen\"\n";
+    let house = house().with_change("tollhouse.toml", operation, &format!("{operation}{given}"));
+    let report = report(&house, &["--config", "tollhouse.toml"], 0).await;
+    let note = row(&report, "/orders/{id}/notes", "POST");
+    assert_eq!(note["request"]["arguments"], json!({"id": "a"}));
+    assert_eq!(note["request"]["body"], r#"{"text":"seen"}"#);
+    let house = house.with_change(
+        "tollhouse.toml",
+        given,
+        "argument.text.from = \"principal.tenant\"\n",
+    );
+    let report = self::report(&house, &["--config", "tollhouse.toml"], 0).await;
+    let note = row(&report, "/orders/{id}/notes", "POST");
+    assert_eq!(note["request"]["body"], r#"{"text":"the-caller"}"#);
+}
+
+#[tokio::test]
 async fn with_a_configuration_its_overlays_and_files_are_read_as_the_gate_reads_them() {
     let overlay = "overlay: 1.0.0\ninfo: {title: o, version: '1'}\nactions:\n- {target: \"$.paths['/orders/{id}'].get\", update: {operationId: oneOrder}}\n- {target: $.paths, update: {'/more': {get: {operationId: more, responses: {'200': {description: x}}}}}}\n";
     let house = house()
