@@ -1,6 +1,6 @@
 //! Each cause of failure, brought about for real, has its own name; and what failed works again once the cause is gone.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
@@ -128,12 +128,13 @@ async fn a_locked_store_says_locked_in_time_and_goes_on_when_it_is_free() {
         .unwrap();
 }
 
-/// This test has one thread: whoever waited on it would keep the lock from being given up.
+/// This test has one thread: whoever waited on it would keep the lock from being given up, and wait for as long as it may.
 #[tokio::test]
 async fn a_lock_is_waited_for_beside_the_runtime_and_not_on_it() {
     let engine = Engine::sqlite();
+    let patience = Duration::from_secs(20);
     let options = StoreOptions {
-        busy_timeout: Duration::from_secs(10),
+        busy_timeout: patience,
         ..StoreOptions::default()
     };
     let store = Store::open(&engine.url, options).await.unwrap();
@@ -152,6 +153,7 @@ async fn a_lock_is_waited_for_beside_the_runtime_and_not_on_it() {
                 .await
                 .unwrap();
             let entries = rows(chain, next..next + length);
+            let began = Instant::now();
             let (written, released) = tokio::join!(
                 biased;
                 writer.append(&entries, durability),
@@ -159,6 +161,7 @@ async fn a_lock_is_waited_for_beside_the_runtime_and_not_on_it() {
             );
             released.unwrap();
             written.unwrap();
+            assert!(began.elapsed() < patience, "{durability:?} {length}");
             next += length;
         }
     }
