@@ -29,6 +29,19 @@ async fn init_writes_a_start_and_overwrites_nothing() {
 }
 
 #[tokio::test]
+async fn a_document_that_is_not_there_becomes_no_folder() {
+    let house = House::new().with_file("folder.json/kept", "");
+    for name in ["opnapi.yaml", "opnapi.yml", "opnapi.json"] {
+        let cannot = format!("`{name}` cannot be read");
+        run(&house, ["init", name]).await.ended(66).told(&cannot);
+        assert!(!house.path(name).exists(), "{name}");
+    }
+    assert!(!house.path("tollhouse.toml").exists());
+    run(&house, ["init", "folder.json"]).await.ended(0);
+    assert!(house.path("folder.json/tollhouse.toml").is_file());
+}
+
+#[tokio::test]
 async fn what_init_wrote_passes_once_the_document_is_there() {
     let house = House::new();
     run(&house, ["init"]).await.ended(0);

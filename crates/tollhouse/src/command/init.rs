@@ -22,7 +22,7 @@ const POLICY: &str = "// What no rule permits is refused. The vocabulary is in d
                       // ) when { resource.owner == principal.tenant };\n";
 
 pub(crate) fn init(args: &Init) -> Result<(), Failure> {
-    if args.target.is_file() {
+    if args.target.is_file() || is_missing_document(&args.target) {
         return document::document(args);
     }
     // `./tollhouse.toml` reads worse than `tollhouse.toml`, and is the same file.
@@ -47,6 +47,12 @@ pub(crate) fn init(args: &Init) -> Result<(), Failure> {
     say!("4. write a rule for them in policy/rules.cedar; what no rule permits is refused");
     say!("5. run `tollhouse check`, then `tollhouse keys add ada`, then `tollhouse serve`");
     Ok(())
+}
+
+/// A document that is not there, by its name: a slip in it must not make a folder of that name.
+fn is_missing_document(target: &Path) -> bool {
+    let extension = target.extension().and_then(|extension| extension.to_str());
+    !target.is_dir() && matches!(extension, Some("yaml" | "yml" | "json"))
 }
 
 /// The folder of the rules, with a first one in it that permits nothing.
