@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use config::{
-    ArgumentSettings, CredentialSettings, NestingRule, PagesBy, PagesSettings, ResourceBy, ServerSettings,
-    ToolSettings,
+    ArgumentSettings, CredentialSettings, DocumentServerSettings, NestingRule, PagesBy, PagesSettings,
+    ResourceBy, ToolSettings,
 };
 use jiff::Timestamp;
 use model::{Caller, Class, Digest, ToolName, UpstreamName, Value};
@@ -463,7 +463,7 @@ impl Tool {
 pub(crate) fn base_path(
     document: &Document,
     operation: &OperationRef,
-    server: Option<&ServerSettings>,
+    server: Option<&DocumentServerSettings>,
 ) -> Result<String, ServerFault> {
     let Some(server) = server else {
         return Ok(String::new());

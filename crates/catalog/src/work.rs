@@ -1,7 +1,7 @@
 //! Work that takes longer than one request: the operations that look after it and call it off, and how its end is known.
 //! It sends nothing; that is `upstream`.
 
-use config::{CredentialSettings, LongRunningSettings, ServerSettings};
+use config::{CredentialSettings, DocumentServerSettings, LongRunningSettings};
 use model::{Digest, Object, UpstreamName, Value};
 use openapi::{
     BuildFault, Document, Generated, Prepared, Projection, ProjectionFault, RequestPlan, ToolOptions,
@@ -66,7 +66,7 @@ impl LongRunning {
     /// result of the call.
     pub(crate) fn review(
         upstream: &UpstreamName,
-        (settings, server): (&LongRunningSettings, Option<&ServerSettings>),
+        (settings, server): (&LongRunningSettings, Option<&DocumentServerSettings>),
         document: &Document,
         credentials: &CredentialSettings,
         returns: Option<Projection>,
@@ -198,7 +198,7 @@ impl Step {
 struct Reviewing<'a> {
     upstream: &'a UpstreamName,
     settings: &'a LongRunningSettings,
-    server: Option<&'a ServerSettings>,
+    server: Option<&'a DocumentServerSettings>,
     document: &'a Document,
     credentials: &'a CredentialSettings,
 }

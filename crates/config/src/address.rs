@@ -103,8 +103,16 @@ pub(crate) fn origin(text: &str) -> Result<(), Wrong> {
 /// Where an upstream is. The dialer judges the host again; here its spelling is judged, so that a slip is reported with
 /// all the others: a host that means another one than it seems to, as `127.1`, is not what a reviewer read.
 pub(crate) fn destination(text: &str) -> Result<(), Wrong> {
-    let url = web(text)?;
-    let written = text.split('/').nth(2).unwrap_or_default();
+    plain_host(text, &web(text)?)
+}
+
+/// Where an MCP server is: one URL, which may have a query.
+pub(crate) fn endpoint_of_server(text: &str) -> Result<(), Wrong> {
+    plain_host(text, &web_with_query(text)?)
+}
+
+fn plain_host(text: &str, url: &Url) -> Result<(), Wrong> {
+    let written = text.split(['/', '?']).nth(2).unwrap_or_default();
     let written = written.strip_suffix(':').unwrap_or(written);
     let (host, port) = match (url.host(), written.rsplit_once(':')) {
         // Brackets hold colons of their own, and every spelling of such an address is plain to see.
@@ -253,6 +261,14 @@ pub(crate) fn redacted(text: &str) -> String {
 }
 
 fn web(text: &str) -> Result<Url, Wrong> {
+    let url = web_with_query(text)?;
+    if url.query().is_some() {
+        return Err(wrong("has a query"));
+    }
+    Ok(url)
+}
+
+fn web_with_query(text: &str) -> Result<Url, Wrong> {
     let url = Url::parse(text).map_err(|_| wrong("is no URL"))?;
     if !matches!(url.scheme(), "https" | "http")
         || !(text.starts_with("http://") || text.starts_with("https://"))
@@ -261,9 +277,6 @@ fn web(text: &str) -> Result<Url, Wrong> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(wrong("has a user name or a password"));
-    }
-    if url.query().is_some() {
-        return Err(wrong("has a query"));
     }
     if url.fragment().is_some() {
         return Err(wrong("has a fragment"));

@@ -58,7 +58,7 @@ fn keys() -> impl Iterator<Item = (&'static Section, &'static Key)> {
 #[test]
 fn every_example_and_every_default_is_a_value_of_its_key() {
     for (section, key) in keys() {
-        let holds_keys = key.kind.section().is_some();
+        let holds_keys = !key.kind.sections().is_empty();
         assert!(
             !key.example.is_empty() || holds_keys,
             "{}.{} has no example",
@@ -229,6 +229,10 @@ fn a_list_or_table_is_taken_at_its_longest_and_refused_one_past_it() {
 /// Everything that is written in the complete file: the path of a key, and its row.
 fn written() -> Vec<(Vec<String>, Kind)> {
     fn kind(all: &mut Vec<(Vec<String>, Kind)>, path: &[String], of: Kind, value: &Value) {
+        let of = match (of, value) {
+            (Kind::Cases(_), Value::Table(table)) => Kind::Table(of.section_of(table).unwrap()),
+            (of, _) => of,
+        };
         all.push((path.to_vec(), of));
         match (of, value) {
             (Kind::Table(section), Value::Table(table)) => keys(all, path, section, table),
@@ -430,9 +434,12 @@ fn loader_and_schema_refuse_a_table_without_a_key_that_it_needs() {
         {
             let mut changed = document.clone();
             at(&mut changed, &path).remove(key.name);
+            // Without the key that tells what a table is, the table is at fault.
+            let tells = section.at.ends_with(&format!("with `{}`", key.name));
+            let name = (!tells).then(|| key.name.to_owned());
             both_refuse(
                 &changed,
-                &[path.clone(), vec![key.name.to_owned()]].concat(),
+                &[path.clone(), Vec::from_iter(name)].concat(),
                 &[FaultKind::Missing],
                 &validator,
             );

@@ -9,7 +9,7 @@ use crate::amount;
 use crate::datum;
 use crate::fault::{ConfigFault, FaultKind, Faults, Wrong};
 use crate::form::Form;
-use crate::key::{Choice, Key, Kind, Need, Section, one_of};
+use crate::key::{Case, Choice, Key, Kind, Need, Section, one_of};
 use crate::place::{Lines, Place};
 use crate::raw::{Entry, Node, Table, Value};
 use crate::suggest;
@@ -115,8 +115,8 @@ impl Check<'_> {
     }
 
     fn missing(&mut self, key: &Key, at: At<'_>) {
-        let expected = match key.kind.section() {
-            Some(section) if key.example.is_empty() => format!("a table [{}]", section.at),
+        let expected = match key.kind.sections().first() {
+            Some(section) if key.example.is_empty() => format!("a table [{}]", section.place()),
             Some(_) | None => format!("it, as `{} = {}`", key.name, key.example),
         };
         let fault = self.fault(at, FaultKind::Missing, "this key is missing");
@@ -148,6 +148,37 @@ impl Check<'_> {
         }
     }
 
+    /// A table that can have several sections.
+    fn cases(&mut self, cases: &'static [Case], kind: &Kind, table: &Table, at: At<'_>) {
+        let Some(section) = kind.section_of(table) else {
+            return;
+        };
+        let by: Vec<&'static str> = cases.iter().map(|case| case.by).collect();
+        let told: Vec<&Entry> = table
+            .entries
+            .iter()
+            .filter(|entry| by.contains(&entry.name.as_str()))
+            .collect();
+        match told.as_slice() {
+            [] => {
+                let fault = self.fault(at, FaultKind::Missing, "nothing says what this is");
+                self.faults
+                    .push(fault.expected(format!("{} into it", one_of(&by))));
+            }
+            [first, second, ..] => {
+                let problem = format!("`{}` and `{}` exclude each other", first.name, second.name);
+                let at = At {
+                    offset: Some(second.span.start),
+                    path: &below(at.path, &second.name),
+                };
+                let fault = self.fault(at, FaultKind::Conflict, problem);
+                self.faults.push(fault.expected(format!("only {}", one_of(&by))));
+            }
+            // With no key that tells, and with two, every other fault could be one of another case.
+            [_] => self.section(section, table, at.offset, at.path),
+        }
+    }
+
     fn unknown(&mut self, section: &'static Section, entry: &Entry, path: &str) {
         if self.faults.full() {
             return self.faults.count();
@@ -165,7 +196,9 @@ impl Check<'_> {
             .iter()
             .find(|other| other.key(&entry.name).is_some())
         {
-            if other.at.is_empty() {
+            if let Some((at, which)) = other.at.split_once(' ') {
+                format!("`{}` belongs into [{at}] {which}", entry.name)
+            } else if other.at.is_empty() {
                 format!("`{}` stands above the first table", entry.name)
             } else {
                 format!("`{}` belongs into [{}]", entry.name, other.at)
@@ -217,6 +250,7 @@ impl Check<'_> {
                 }
             }
             (Kind::Table(section), Value::Table(table)) => self.section(section, table, at.offset, path),
+            (Kind::Cases(cases), Value::Table(table)) => self.cases(cases, kind, table, at),
             (Kind::Named { name, of, min, max }, Value::Table(table)) => {
                 if self.length(table.entries.len(), (*min, *max), "entries", at) {
                     for entry in &table.entries {

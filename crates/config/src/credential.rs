@@ -117,11 +117,8 @@ pub enum ClientMethod {
 
 /// `credential` and `credentials` of an upstream. `None` where one of them cannot be read; its faults are known.
 pub(crate) fn read(reading: &mut Reading<'_>, upstream: &View<'_>) -> Option<CredentialSettings> {
-    if let Some(view) = upstream.table("credential") {
-        return one(reading, &view).map(CredentialSettings::Every);
-    }
-    if !upstream.has("credentials") {
-        return Some(CredentialSettings::None);
+    if upstream.has("credential") || !upstream.has("credentials") {
+        return read_every(reading, upstream);
     }
     let schemes: Vec<_> = upstream
         .named("credentials")
@@ -130,6 +127,14 @@ pub(crate) fn read(reading: &mut Reading<'_>, upstream: &View<'_>) -> Option<Cre
         .collect();
     let schemes = schemes.into_iter().collect::<Option<_>>()?;
     Some(CredentialSettings::Schemes(schemes))
+}
+
+/// `credential` of an upstream: one for every request, or none.
+pub(crate) fn read_every(reading: &mut Reading<'_>, upstream: &View<'_>) -> Option<CredentialSettings> {
+    match upstream.table("credential") {
+        Some(view) => one(reading, &view).map(CredentialSettings::Every),
+        None => Some(CredentialSettings::None),
+    }
 }
 
 fn one(reading: &mut Reading<'_>, view: &View<'_>) -> Option<CredentialSetting> {

@@ -240,6 +240,49 @@ pub(crate) static DOCUMENT_PATH: Form = Form::new(
 )
 .indirect(Indirect::Variable);
 
+// === MCP servers ===
+
+pub(crate) static SERVER_ADDRESS: Form = Form::new(
+    "URL",
+    "the URL of an MCP endpoint, as https://tracker.example.com/mcp",
+    Some("^https?://[^#]+$"),
+    address::endpoint_of_server,
+)
+.indirect(Indirect::VariableOrFile)
+.url();
+
+pub(crate) static COMMAND_WORD: Form = Form::new(
+    "word of a command",
+    "the program or one argument, without quotes for a shell",
+    None,
+    text::command_word,
+);
+
+pub(crate) static VARIABLE_NAME: Form = Form::new(
+    "variable name",
+    "a letter or `_`, then letters, digits and `_`, at most 256",
+    Some("^[A-Za-z_][A-Za-z0-9_]{0,255}$"),
+    text::variable_name,
+);
+
+pub(crate) static VARIABLE_VALUE: Form = Form::new("value", "one line of text", None, text::variable_value)
+    .indirect(Indirect::VariableOrFile)
+    .hidden();
+
+pub(crate) static REVISION: Form = Form::new(
+    "revision",
+    "auto, or the date of a revision of MCP",
+    Some("^(auto|[0-9]{4}-[0-9]{2}-[0-9]{2})$"),
+    text::revision,
+);
+
+pub(crate) static SERVER_TOOL: Form = Form::new(
+    "tool",
+    "the name of a tool, as the server spells it",
+    None,
+    |text| text::prose(text, 256, false),
+);
+
 // === credentials ===
 
 pub(crate) static BEARER: Form = Form::new(

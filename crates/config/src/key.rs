@@ -5,6 +5,7 @@
 
 use crate::amount;
 use crate::form::Form;
+use crate::raw::Table;
 
 /// What a value has to be.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +39,9 @@ pub(crate) enum Kind {
     OneOrMany { of: &'static Form, max: usize },
     /// A table with the keys of a section.
     Table(&'static Section),
+    /// A table with the keys of one of several sections: a key that only one of them has tells which. Where none is
+    /// written, the first section holds, and misses its own.
+    Cases(&'static [Case]),
     /// A table whose keys the operator chooses.
     Named {
         name: &'static Form,
@@ -125,10 +129,19 @@ pub(crate) struct Choice {
     pub(crate) required: bool,
 }
 
+/// One of the sections that a table can have.
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// The key that tells; its section requires it, and no other case has it.
+    pub(crate) by: &'static str,
+    pub(crate) section: &'static Section,
+}
+
 /// The keys of one kind of table.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// Where it stands, with `<name>` for what the operator chooses: `upstream.<name>.tool.<name>`.
+    /// Where it stands, with `<name>` for what the operator chooses: `upstream.<name>.tool.<name>`. Behind a space, what
+    /// tells it from others that stand there.
     pub(crate) at: &'static str,
     /// What it is for: whole sentences.
     pub(crate) doc: &'static str,
@@ -145,6 +158,11 @@ pub(crate) enum Keys {
 }
 
 impl Section {
+    /// Where it stands, without what tells it from others that stand there.
+    pub(crate) fn place(&self) -> &'static str {
+        self.at.split_once(' ').map_or(self.at, |(place, _)| place)
+    }
+
     pub(crate) fn keys(&self) -> &'static [Key] {
         match self.keys {
             Keys::Here(keys) => keys,
@@ -160,7 +178,7 @@ impl Section {
     pub(crate) fn tree(&'static self) -> Vec<&'static Self> {
         let mut all: Vec<&'static Self> = vec![self];
         for key in self.keys() {
-            for section in key.kind.section().into_iter().flat_map(Self::tree) {
+            for section in key.kind.sections().into_iter().flat_map(Self::tree) {
                 if !all.iter().any(|known| known.at == section.at) {
                     all.push(section);
                 }
@@ -171,11 +189,12 @@ impl Section {
 }
 
 impl Kind {
-    /// The section that a table of this kind, or each table in it, has.
-    pub(crate) fn section(&self) -> Option<&'static Section> {
+    /// The sections that a table of this kind, or each table in it, can have.
+    pub(crate) fn sections(&self) -> Vec<&'static Section> {
         match self {
-            Self::Table(section) => Some(section),
-            Self::Named { of, .. } | Self::List { of, .. } => of.section(),
+            Self::Table(section) => vec![section],
+            Self::Cases(cases) => cases.iter().map(|case| case.section).collect(),
+            Self::Named { of, .. } | Self::List { of, .. } => of.sections(),
             Self::Text(_)
             | Self::Truth
             | Self::Count { .. }
@@ -184,7 +203,30 @@ impl Kind {
             | Self::Number
             | Self::Datum { .. }
             | Self::Word { .. }
-            | Self::OneOrMany { .. } => None,
+            | Self::OneOrMany { .. } => Vec::new(),
+        }
+    }
+
+    /// The section of this table.
+    pub(crate) fn section_of(&self, table: &Table) -> Option<&'static Section> {
+        match self {
+            Self::Table(section) => Some(section),
+            Self::Cases(cases) => cases
+                .iter()
+                .find(|case| table.entry(case.by).is_some())
+                .or(cases.first())
+                .map(|case| case.section),
+            Self::Text(_)
+            | Self::Truth
+            | Self::Count { .. }
+            | Self::Size { .. }
+            | Self::Span { .. }
+            | Self::Number
+            | Self::Datum { .. }
+            | Self::Word { .. }
+            | Self::List { .. }
+            | Self::OneOrMany { .. }
+            | Self::Named { .. } => None,
         }
     }
 
@@ -193,7 +235,13 @@ impl Kind {
         match self {
             Self::Text(form) | Self::OneOrMany { of: form, .. } => form.hidden,
             Self::List { of, .. } | Self::Named { of, .. } => of.hidden(),
-            Self::Table(section) => section.keys().iter().any(|key| key.kind.hidden()),
+            Self::Table(_) | Self::Cases(_) => {
+                let keys = |section: &'static Section| section.keys().iter();
+                self.sections()
+                    .into_iter()
+                    .flat_map(keys)
+                    .any(|key| key.kind.hidden())
+            }
             Self::Truth
             | Self::Count { .. }
             | Self::Size { .. }
@@ -220,7 +268,7 @@ impl Kind {
             Self::Word { words, .. } => one_of(words),
             Self::List { .. } => "a list in square brackets".to_owned(),
             Self::OneOrMany { of, .. } => format!("a text in quotes or a list of them: {}", of.expected),
-            Self::Table(_) | Self::Named { .. } => "a table".to_owned(),
+            Self::Table(_) | Self::Cases(_) | Self::Named { .. } => "a table".to_owned(),
         }
     }
 }

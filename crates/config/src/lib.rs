@@ -63,6 +63,7 @@ mod raw;
 mod reading;
 mod reference;
 mod schema;
+mod server;
 mod settings;
 mod source;
 mod suggest;
@@ -94,12 +95,16 @@ pub use query::Bind;
 pub use reading::DocumentFile;
 pub use reference::reference;
 pub use schema::schema;
+pub use server::{
+    CommandSettings, Reach, RestartSettings, SandboxSettings, ServerSettings, ServerToolSettings, Sharing,
+    Transport, UrlSettings,
+};
 pub use settings::{Durability, LedgerSettings, LogFormat, LogLevel, LogSettings, Settings, StdioSettings};
 pub use source::{Owners, SourceSettings, StoreSetting};
 pub use template::template;
 pub use tool::{
-    ConsentWaiver, NestingRule, PagesBy, PagesSettings, ResourceBy, ResourceSettings, RetrySettings,
-    RowsSettings, Scope, ServerSettings, ToolSettings,
+    ConsentWaiver, DocumentServerSettings, NestingRule, PagesBy, PagesSettings, ResourceBy, ResourceSettings,
+    RetrySettings, RowsSettings, Scope, ToolSettings,
 };
 pub use upstream::{DocumentRoot, Redirects, ReferenceSettings, UpstreamSettings};
 pub use work::LongRunningSettings;

@@ -95,6 +95,29 @@ impl Reading<'_> {
             return None;
         };
         let text = view.text(name)?;
+        self.followed(view, name, form, text)
+    }
+
+    /// The value of one entry of a table whose keys the operator chose, with `env:` or `file:` followed. `table` is the
+    /// view of that table's parent, `name` its key.
+    pub(crate) fn resolve_entry(
+        &mut self,
+        view: &View<'_>,
+        name: &str,
+        entry: &str,
+        text: String,
+    ) -> Option<Resolved> {
+        let Some(Kind::Named {
+            of: Kind::Text(form), ..
+        }) = view.find(name).map(|key| key.kind)
+        else {
+            return None;
+        };
+        let entries = view.entries_view(name);
+        self.followed(&entries, entry, form, text)
+    }
+
+    fn followed(&mut self, view: &View<'_>, name: &str, form: &Form, text: String) -> Option<Resolved> {
         // A text that is not of its form has a fault already.
         let (value, from) = match form.written(&text).ok()? {
             Written::Here(value) => {

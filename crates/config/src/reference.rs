@@ -33,7 +33,10 @@ pub fn reference() -> String {
         let title = if section.at.is_empty() {
             "The first lines".to_owned()
         } else {
-            format!("`[{}]`", section.at)
+            match section.at.split_once(' ') {
+                Some((at, which)) => format!("`[{at}]` {which}"),
+                None => format!("`[{}]`", section.at),
+            }
         };
         // Writing to a String cannot fail.
         let _ = write!(page, "\n## {title}\n\n{}\n", section.doc);
@@ -92,8 +95,12 @@ fn value(kind: &Kind) -> String {
         Kind::List { of, max, .. } => format!("a list of at most {max}, each {}", value(of)),
         Kind::OneOrMany { of, max } => format!("{}; or a list of at most {max} of them", text(of)),
         Kind::Table(section) => format!("a table, see `[{}]`", section.at),
-        Kind::Named { name, of, .. } => match of.section() {
-            Some(section) => format!("tables `[{}]`; a name is {}", section.at, name.expected),
+        Kind::Cases(cases) => {
+            let by: Vec<String> = cases.iter().map(|case| format!("`{}`", case.by)).collect();
+            format!("a table with exactly one of {}", by.join(", "))
+        }
+        Kind::Named { name, of, .. } => match of.sections().first() {
+            Some(section) => format!("tables `[{}]`; a name is {}", section.place(), name.expected),
             None => format!("a table; a name is {}, and a value {}", name.expected, value(of)),
         },
     }

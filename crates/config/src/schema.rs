@@ -37,7 +37,11 @@ pub(crate) fn name(section: &Section) -> String {
     // A section in which every key has the same keys below it is told apart by its last word.
     match section.at.strip_suffix(".<approved>") {
         Some(parent) => format!("{}.each", parent.replace(".<name>", "")),
-        None => section.at.replace(".<name>", ""),
+        None => section
+            .at
+            .replace(".<name>", "")
+            .replace(' ', ".")
+            .replace('`', ""),
     }
 }
 
@@ -122,6 +126,12 @@ fn kind(kind: &Kind) -> Object {
             { "type": "array", "items": text(of), "minItems": 1, "maxItems": max },
         ] }),
         Kind::Table(section) => json!({ "$ref": format!("#/$defs/{}", name(section)) }),
+        Kind::Cases(cases) => {
+            let each = cases
+                .iter()
+                .map(|case| json!({ "$ref": format!("#/$defs/{}", name(case.section)) }));
+            json!({ "oneOf": each.collect::<Vec<_>>() })
+        }
         Kind::Named { name, of, min, max } => json!({
             "type": "object",
             "propertyNames": text(name),

@@ -18,6 +18,7 @@ use crate::lookup::{Known, unknown_name};
 use crate::place::{Lines, Place};
 use crate::policy::{self, PolicyText};
 use crate::reading::Reading;
+use crate::server::ServerSettings;
 use crate::source::{self, SourceSettings, StoreSetting};
 use crate::table::LIMITS_AT;
 use crate::upstream::{self, UpstreamSettings};
@@ -60,8 +61,10 @@ pub struct Settings {
     pub ledger: LedgerSettings,
     /// Where facts come from.
     pub sources: BTreeMap<SourceName, SourceSettings>,
-    /// The services behind the gate, in the order of the file. Never empty.
+    /// The OpenAPI services behind the gate, in the order of the file. Empty only where there are servers.
     pub upstreams: Vec<UpstreamSettings>,
+    /// The MCP servers behind the gate, in the order of the file. Their names are in one space with those of `upstreams`.
+    pub servers: Vec<ServerSettings>,
     /// The limits in force.
     pub limits: Limits,
     /// The digest of the text of the file; not of the files that it names.
@@ -175,7 +178,7 @@ pub(crate) fn read(
         sources: source::kinds(root),
         claims: claims(&callers, identity.as_ref()),
     };
-    let upstreams = upstream::read(reading, root);
+    let (upstreams, servers) = upstream::read(reading, root);
     let log = root.table_or_defaults("log").and_then(|view| {
         Some(LogSettings {
             level: view.parsed("level", level)?,
@@ -213,6 +216,7 @@ pub(crate) fn read(
         ledger: ledger?,
         sources,
         upstreams,
+        servers,
         limits: reading.limits.clone(),
         digest: Digest::of("tollhouse/configuration/v1", &[text.as_bytes()]),
         places: Places {

@@ -3,6 +3,7 @@
 mod approval;
 mod credential;
 mod probe;
+mod server;
 mod tool;
 mod work;
 
@@ -12,7 +13,7 @@ use model::{LIMITS, Unit};
 
 use crate::amount;
 use crate::form;
-use crate::key::{Choice, Key, Keys, Kind, Section, defaulted, optional, required};
+use crate::key::{Case, Choice, Key, Keys, Kind, Section, defaulted, optional, required};
 use credential::CREDENTIAL;
 use probe::PROBE;
 
@@ -134,12 +135,25 @@ pub(crate) static ROOT: Section = Section {
             "upstream",
             Kind::Named {
                 name: &form::UPSTREAM_NAME,
-                of: &Kind::Table(&UPSTREAM),
+                of: &Kind::Cases(&[
+                    Case {
+                        by: "openapi",
+                        section: &UPSTREAM,
+                    },
+                    Case {
+                        by: "command",
+                        section: &server::COMMAND,
+                    },
+                    Case {
+                        by: "url",
+                        section: &server::URL,
+                    },
+                ]),
                 min: 1,
                 max: 1_000,
             },
             "",
-            "The services behind the gate. At least one.",
+            "What is behind the gate: services with an OpenAPI document, and MCP servers. At least one.",
         ),
         optional(
             "limits",
@@ -519,7 +533,7 @@ static SOURCE: Section = Section {
 };
 
 static UPSTREAM: Section = Section {
-    at: "upstream.<name>",
+    at: "upstream.<name> with `openapi`",
     doc: "A service behind the gate that an OpenAPI document describes. The name becomes the first part of its tools' names. Only operations that are listed as tools can be called.",
     keys: Keys::Here(&[
         required(

@@ -109,6 +109,63 @@ pub(crate) fn scope_name(text: &str) -> Result<(), Wrong> {
     only(text, |c| c.is_ascii_graphic() && c != '"' && c != '\\')
 }
 
+// === MCP servers ===
+
+/// A program or an argument, as it is handed to the system: no shell reads it.
+pub(crate) fn command_word(text: &str) -> Result<(), Wrong> {
+    // An empty argument is one, so only the length and NUL, which the system cannot pass on, are judged.
+    if text.len() > 32_768 {
+        return Err(wrong(format!(
+            "has {} bytes; at most 32768 are allowed",
+            text.len()
+        )));
+    }
+    if text.contains('\0') {
+        return Err(wrong("has the character '\\0'"));
+    }
+    Ok(())
+}
+
+/// The name of a variable in the environment of a child.
+pub(crate) fn variable_name(text: &str) -> Result<(), Wrong> {
+    bounded(text, 256)?;
+    only(text, |c| c.is_ascii_alphanumeric() || c == '_')?;
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(wrong("begins with a digit"));
+    }
+    Ok(())
+}
+
+/// The value of a variable in the environment of a child.
+pub(crate) fn variable_value(text: &str) -> Result<(), Wrong> {
+    if text.len() > 32_768 {
+        return Err(wrong(format!(
+            "has {} bytes; at most 32768 are allowed",
+            text.len()
+        )));
+    }
+    match text.chars().position(char::is_control) {
+        Some(at) => Err(wrong(format!("has a control character at position {}", at + 1))),
+        None => Ok(()),
+    }
+}
+
+/// Whether the name of a variable or header says that a secret is in it.
+pub(crate) fn names_a_secret(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase().replace('_', "-");
+    lower.ends_with("-key") || CREDENTIAL_WORDS.iter().any(|word| lower.contains(word))
+}
+
+/// A revision of MCP, as far as its spelling goes; the room that speaks them knows which there are.
+pub(crate) fn revision(text: &str) -> Result<(), Wrong> {
+    if text == "auto" {
+        return Ok(());
+    }
+    date(text)
+        .map(drop)
+        .map_err(|_| wrong("is no date of a revision"))
+}
+
 // === headers and credentials ===
 
 /// A header that is neither reserved nor the place of a credential.

@@ -54,7 +54,7 @@ pub struct ToolSettings {
     /// The media type that is asked for.
     pub accept: Option<String>,
     /// The server of the document whose path is used. `None`: no path but that of the destination.
-    pub server: Option<ServerSettings>,
+    pub server: Option<DocumentServerSettings>,
     /// How several pages are read with one call.
     pub pages: Option<PagesSettings>,
     /// What a model reads of an error, by status: `404`, or `4xx` for all that have none of their own.
@@ -86,7 +86,7 @@ pub enum NestingRule {
 
 /// A server of the document, for its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerSettings {
+pub struct DocumentServerSettings {
     /// The server as the document writes it; else the first one.
     pub url: Option<String>,
     /// Values of its variables.
@@ -286,9 +286,9 @@ fn pages(view: &View<'_>) -> Option<PagesSettings> {
     })
 }
 
-fn server(view: &View<'_>) -> ServerSettings {
+fn server(view: &View<'_>) -> DocumentServerSettings {
     let variables = view.named_texts("variables").into_iter();
-    ServerSettings {
+    DocumentServerSettings {
         url: view.text("url"),
         variables: variables
             .filter_map(|(name, texts, _)| texts.into_iter().next().map(|text| (name.to_owned(), text.text)))
@@ -296,7 +296,7 @@ fn server(view: &View<'_>) -> ServerSettings {
     }
 }
 
-fn public_name(
+pub(crate) fn public_name(
     reading: &mut Reading<'_>,
     upstream: &UpstreamName,
     name: &str,

@@ -14,6 +14,7 @@ use crate::fault::FaultKind;
 use crate::identity::{NetworkSettings, TlsSettings, network, reachable, tls};
 use crate::probe::{self, ProbeSettings};
 use crate::reading::{DocumentFile, Reading};
+use crate::server::{self, ServerSettings};
 use crate::tool::{self, ToolSettings};
 use crate::view::View;
 
@@ -96,9 +97,12 @@ pub enum Redirects {
     SameOrigin,
 }
 
-/// All upstreams. Those that cannot be read are left out; their faults are known.
-pub(crate) fn read(reading: &mut Reading<'_>, root: &View<'_>) -> Vec<UpstreamSettings> {
-    let mut upstreams = Vec::new();
+/// All upstreams: services, and MCP servers. Those that cannot be read are left out; their faults are known.
+pub(crate) fn read(
+    reading: &mut Reading<'_>,
+    root: &View<'_>,
+) -> (Vec<UpstreamSettings>, Vec<ServerSettings>) {
+    let (mut upstreams, mut servers) = (Vec::new(), Vec::new());
     let mut tools = 0_usize;
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for (name, view) in root.named("upstream") {
@@ -106,6 +110,10 @@ pub(crate) fn read(reading: &mut Reading<'_>, root: &View<'_>) -> Vec<UpstreamSe
         tools += written.len();
         for (tool, tool_view) in &written {
             distinct(reading, &mut names, &format!("{name}_{tool}"), tool_view);
+        }
+        if server::is_one(&view) {
+            servers.extend(server::read(reading, name, &view));
+            continue;
         }
         if written.is_empty() {
             let warning = reading.fault(
@@ -132,7 +140,7 @@ pub(crate) fn read(reading: &mut Reading<'_>, root: &View<'_>) -> Vec<UpstreamSe
             .faults
             .push(fault.hint("enable fewer, or raise `limits.tools_max`"));
     }
-    upstreams
+    (upstreams, servers)
 }
 
 /// Names that differ only in the case of letters are one name to a person, and to some clients.
@@ -162,20 +170,11 @@ fn one(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Option<Upstrea
     {
         reachable(reading, view, "destination", &url, &network);
         if view.has("credential") || view.has("credentials") {
-            clear_line(reading, view, &url);
+            clear_line(reading, view, "destination", &url);
         }
     }
     let timeout = timeout(reading, view);
-    let headers = view
-        .named_texts("headers")
-        .into_iter()
-        .filter_map(|(header, texts, _)| {
-            texts
-                .into_iter()
-                .next()
-                .map(|value| (header.to_owned(), value.text))
-        });
-    let headers = headers.collect();
+    let headers = headers(view);
     let upstream = UpstreamName::parse(name).ok();
     let probe = probe::read(reading, upstream.as_ref(), view);
     let written = view.named("tool");
@@ -263,6 +262,19 @@ fn references(reading: &mut Reading<'_>, view: &View<'_>) -> Option<ReferenceSet
     })
 }
 
+/// The `headers` of an upstream.
+pub(crate) fn headers(view: &View<'_>) -> Vec<(String, String)> {
+    let headers = view.named_texts("headers").into_iter();
+    headers
+        .filter_map(|(header, texts, _)| {
+            texts
+                .into_iter()
+                .next()
+                .map(|value| (header.to_owned(), value.text))
+        })
+        .collect()
+}
+
 fn redirects(text: &str) -> Result<Redirects, ()> {
     match text {
         "none" => Ok(Redirects::None),
@@ -290,10 +302,10 @@ pub(crate) fn timeout(reading: &mut Reading<'_>, view: &View<'_>) -> Option<Dura
 
 /// A credential over a line that anybody on the way can read is worth a word, though inside one machine or one
 /// network it is common.
-fn clear_line(reading: &mut Reading<'_>, view: &View<'_>, url: &Url) {
+pub(crate) fn clear_line(reading: &mut Reading<'_>, view: &View<'_>, key: &str, url: &Url) {
     if url.scheme() == "http" && !address::is_loopback(url) {
         let problem = "the credential is sent to this destination without TLS";
-        let warning = reading.fault_at(view, "destination", FaultKind::Unsafe, problem);
+        let warning = reading.fault_at(view, key, FaultKind::Unsafe, problem);
         reading
             .warnings
             .push(warning.hint("use https where the service has it"));

@@ -156,11 +156,7 @@ impl<'r> View<'r> {
 
     /// The tables in a table whose keys the operator chose, in the order of the file.
     pub(crate) fn named(&self, name: &str) -> Vec<(&'r str, View<'r>)> {
-        let Some(Kind::Named {
-            of: Kind::Table(section),
-            ..
-        }) = self.find(name).map(|key| key.kind)
-        else {
+        let Some(Kind::Named { of, .. }) = self.find(name).map(|key| key.kind) else {
             return Vec::new();
         };
         let path = self.key(name);
@@ -168,7 +164,7 @@ impl<'r> View<'r> {
             Value::Table(table) => Some((
                 name,
                 View {
-                    section,
+                    section: of.section_of(table)?,
                     table,
                     header: Some(node.span.start),
                     path: below(&path, name),
@@ -187,6 +183,24 @@ impl<'r> View<'r> {
         self.entries(name)
             .map(|(name, node)| (name, texts(node), matches!(node.value, Value::List(_))))
             .collect()
+    }
+
+    /// The table of a key whose entries the operator chose, as a view: for the places of faults alone, because its
+    /// section is that of its parent.
+    pub(crate) fn entries_view(&self, name: &str) -> View<'r> {
+        let (table, header) = match self.written(name) {
+            Some(Node {
+                value: Value::Table(table),
+                span,
+            }) => (table, Some(span.start)),
+            Some(_) | None => (&EMPTY, None),
+        };
+        View {
+            section: self.section,
+            table,
+            header,
+            path: self.key(name),
+        }
     }
 
     fn entries(&self, name: &str) -> impl Iterator<Item = (&'r str, &'r Node)> + use<'r> {

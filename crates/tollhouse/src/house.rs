@@ -10,8 +10,8 @@ use std::sync::Arc;
 use audit::{DurabilityRules, Ledger, LedgerOptions};
 use catalog::{Catalog, Held, HoldState, OBSERVATIONS_BYTES_MAX, Objection, Observations, Tool};
 use config::{
-    Durability, FactKind, IssuerSettings, KeySetSetting, ReadFault, Settings, SignatureAlgorithm,
-    SourceSettings, UpstreamSettings, World,
+    Durability, FactKind, IssuerSettings, KeySetSetting, ReadFault, ServerSettings, Settings,
+    SignatureAlgorithm, SourceSettings, UpstreamSettings, World,
 };
 use egress::{Client, ClientOptions, Network};
 use gateway::{Gateway, Parts, Sources};
@@ -24,8 +24,8 @@ use secrecy::ExposeSecret as _;
 use server::{KeySetKeeper, KeySetSource};
 use store::{FactDatabase, Store, StoreOptions, StoreUrl};
 use upstream::Service;
-use wire::Identity;
 use wire::answer::Server;
+use wire::{Identity, Revision};
 
 use document::Reach;
 use names::Names;
@@ -215,6 +215,7 @@ fn put_together(
         );
         documents.insert(upstream.name.clone(), document);
     }
+    problems.extend(settings.servers.iter().map(|server| unserved(&settings, server)));
     let actions: Vec<Action> = tools.iter().map(action).collect();
     let files: Vec<PolicyFile> = settings
         .policy_files
@@ -256,6 +257,23 @@ fn put_together(
         }
         (Ok(_), _) => Err(problems),
     }
+}
+
+/// Why an MCP server cannot be behind the gate: a revision that nobody speaks, or that no MCP server can be yet.
+fn unserved(settings: &Settings, server: &ServerSettings) -> Problem {
+    let key = format!("upstream.{}", server.name);
+    if let Some(text) = &server.revision
+        && Revision::parse(text).is_none()
+    {
+        let spoken: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
+        let text = format!(
+            "`{text}` is no revision that Tollhouse speaks; write auto, or one of {}",
+            spoken.join(", ")
+        );
+        return Problem::at(settings, &format!("{key}.revision"), "upstream", text);
+    }
+    let text = "MCP servers cannot be served yet; take this upstream out, or give it an OpenAPI document";
+    Problem::at(settings, &key, "upstream", text)
 }
 
 /// What is held for everybody is told, and not offered: the rest of the house can open without it.

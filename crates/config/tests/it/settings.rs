@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use config::{
     Bind, ClientMethod, ConfigFault, CredentialSetting, CredentialSettings, Durability, FactKind,
-    KeySetSetting, Loaded, LogFormat, LogLevel, OwnerSettings, PaperWorld, Redirects, ResourceBy, Scope,
-    Settings, SignatureAlgorithm, SourceSettings, StoreSetting, TokenEndpoint, load, template,
+    KeySetSetting, Loaded, LogFormat, LogLevel, OwnerSettings, PaperWorld, Reach, Redirects, ResourceBy,
+    Scope, Settings, Sharing, SignatureAlgorithm, SourceSettings, StoreSetting, TokenEndpoint, Transport,
+    load, template,
 };
 use model::{Class, Limits};
 use secrecy::ExposeSecret;
@@ -26,6 +27,105 @@ fn settings(text: &str) -> Settings {
     try_load(&world, "tollhouse.toml")
         .unwrap_or_else(|faults| panic!("{faults:#?}"))
         .settings
+}
+
+#[test]
+fn servers_mean_what_they_say_and_are_no_services() {
+    let complete = settings(COMPLETE);
+    let [files, tracker] = complete.servers.as_slice() else {
+        panic!("{:?}", complete.servers);
+    };
+    assert!(
+        complete
+            .upstreams
+            .iter()
+            .all(|service| service.name != files.name)
+    );
+    assert_eq!(
+        (
+            files.name.as_str(),
+            files.revision.as_deref(),
+            files.sharing,
+            files.timeout
+        ),
+        ("files", None, Sharing::PerCaller, Some(Duration::from_secs(5)))
+    );
+    let Reach::Command(command) = &files.reach else {
+        panic!("{:?}", files.reach);
+    };
+    assert_eq!(command.command[0], "npx");
+    assert_eq!(command.command.len(), 4);
+    let env: Vec<_> = command
+        .env
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.expose_secret()))
+        .collect();
+    let key = format!("{CANARY}-key");
+    assert_eq!(env, [("FILES_TOKEN", key.as_str()), ("NODE_ENV", "production")]);
+    assert_eq!(command.pass_env, ["NODE_EXTRA_CA_CERTS"]);
+    assert_eq!(command.cwd, Path::new("work"));
+    let sandbox = command.sandbox.as_ref().unwrap();
+    assert_eq!(sandbox.read, [Path::new("/srv/docs")]);
+    assert_eq!(sandbox.write, [Path::new("out")]);
+    assert!(!sandbox.network && !sandbox.allow_degraded);
+    assert_eq!(
+        (command.start_timeout, command.stop_timeout, command.idle_stop),
+        (
+            Duration::from_secs(120),
+            Duration::from_secs(10),
+            Duration::from_secs(3_600)
+        )
+    );
+    assert_eq!(
+        (command.restart.wait, command.restart.wait_max),
+        (Duration::from_secs(5), Duration::from_secs(300))
+    );
+    assert_eq!((command.children_max, command.children_per_caller_max), (8, 2));
+    let tool = &files.tools[0];
+    assert_eq!(
+        (
+            tool.name.as_str(),
+            tool.tool.as_str(),
+            tool.key.as_str(),
+            tool.class
+        ),
+        ("files_read", "read_file", "upstream.files.tool.read", Class::Read)
+    );
+
+    let Reach::Url(url) = &tracker.reach else {
+        panic!("{:?}", tracker.reach);
+    };
+    assert_eq!(
+        (tracker.revision.as_deref(), tracker.sharing),
+        (Some("2025-06-18"), Sharing::Shared)
+    );
+    assert_eq!(url.url, "https://tracker.example.com/mcp");
+    assert_eq!(url.transport, Transport::Streamable);
+    assert_eq!(url.headers, [("X-Env".to_owned(), "prod".to_owned())]);
+    assert!(matches!(
+        url.credential,
+        CredentialSettings::Every(CredentialSetting::Bearer(_))
+    ));
+    assert_eq!((url.network.allow.len(), url.tls.ca.is_some()), (1, true));
+    assert_eq!(tracker.tools[0].tool, "search");
+
+    // A file may have nothing but servers, and what is not written has its default.
+    let short = settings(
+        "[upstream.files]\ncommand = [\"./server\"]\n[upstream.far]\nurl = \"https://a.example/mcp?team=b\"\n",
+    );
+    assert!(short.upstreams.is_empty());
+    let (Reach::Command(command), Reach::Url(url)) = (&short.servers[0].reach, &short.servers[1].reach)
+    else {
+        panic!("{:?}", short.servers);
+    };
+    assert!(command.env.is_empty() && command.pass_env.is_empty() && command.sandbox.is_none());
+    assert_eq!(
+        (short.servers[0].sharing, url.transport),
+        (Sharing::PerSession, Transport::Auto)
+    );
+    assert_eq!(url.url, "https://a.example/mcp?team=b");
+    let few = settings("[upstream.files]\ncommand = [\"x\"]\nchildren_max = 3\n");
+    assert!(matches!(&few.servers[0].reach, Reach::Command(command) if command.children_per_caller_max == 3));
 }
 
 #[test]
