@@ -209,6 +209,13 @@ impl Tool {
             }
             ReviewFault::Blocked { key: key(), blockers }
         })?;
+        let operation_digest =
+            document
+                .operation_digest(&operation)
+                .map_err(|blocker| ReviewFault::Blocked {
+                    key: key(),
+                    blockers: vec![blocker],
+                })?;
         Self::check_arguments(bounds, &generated)?;
         if let Some(pages) = &bounds.pages {
             ask_for_pages(pages, &mut generated).map_err(|why| ReviewFault::Pages { key: key(), why })?;
@@ -226,7 +233,7 @@ impl Tool {
                     projection.clone(),
                 )
                 .map_err(|fault| ReviewFault::LongRunning { key: key(), fault })?;
-                let pinned = work::pinned(settings, status.operation_digest);
+                let pinned = work::pinned(&reviewed);
                 (Some(reviewed), status.output_schema, Some(pinned))
             }
         };
@@ -243,7 +250,7 @@ impl Tool {
             upstream,
             bounds,
             (&definition, &base_path),
-            generated.operation_digest,
+            operation_digest,
             &access,
             pinned,
         );
@@ -261,7 +268,7 @@ impl Tool {
             pin,
             notes: generated.notes,
             needs: standing::needs(bounds, &inference),
-            operation_digest: generated.operation_digest,
+            operation_digest,
             observed: None,
             inference,
             bounds: bounds.clone(),

@@ -27,6 +27,10 @@ pub struct Step {
     plan: RequestPlan,
     argument: String,
     access: Access,
+    /// Everything in the document that it depends on.
+    digest: Digest,
+    /// What stands before its path.
+    base_path: String,
 }
 
 /// Where work stands.
@@ -217,9 +221,13 @@ impl Reviewing<'_> {
             .map_err(|error| fault(error.to_string()))?;
         let base_path =
             base_path(self.document, &found, self.server).map_err(|error| fault(error.to_string()))?;
+        let digest = self
+            .document
+            .operation_digest(&found)
+            .map_err(|blocker| fault(blocker.to_string()))?;
         let options = ToolOptions {
             returns,
-            base_path,
+            base_path: base_path.clone(),
             ..ToolOptions::default()
         };
         let generated = self.document.tool(&found, &options).map_err(|blockers| {
@@ -258,13 +266,19 @@ impl Reviewing<'_> {
             plan: generated.plan.clone(),
             argument,
             access,
+            digest,
+            base_path,
         };
         Ok((step, generated))
     }
 }
 
-/// What a pin covers of it.
-pub(crate) fn pinned(work: &LongRunningSettings, status: Digest) -> Value {
+/// What a pin covers of it: the bounds, and of both operations what they are and where they are sent.
+pub(crate) fn pinned(work: &LongRunning) -> Value {
+    let step = |step: &Step| serde_json::json!({ "operation": step.digest, "basePath": step.base_path });
+    let cancel = work.cancel.as_ref().map(step);
+    let status = step(&work.status);
+    let work = &work.settings;
     serde_json::json!({
         "status": status,
         "id": work.id,
@@ -273,6 +287,6 @@ pub(crate) fn pinned(work: &LongRunningSettings, status: Digest) -> Value {
         "done": work.done,
         "failed": work.failed,
         "progress": work.progress,
-        "cancel": work.cancel,
+        "cancel": cancel,
     })
 }

@@ -256,29 +256,32 @@ impl Findings {
     }
 
     pub(crate) fn note(&mut self, kind: NoteKind, pointer: &Pointer, text: impl Into<String>) {
-        let (kind, text) = match self.notes.len().cmp(&NOTES_MAX.saturating_sub(1)) {
-            std::cmp::Ordering::Less => (kind, text.into()),
-            std::cmp::Ordering::Equal => (
-                NoteKind::More,
-                "more notes were found than are kept; simplify the operation".to_owned(),
-            ),
-            std::cmp::Ordering::Greater => return,
-        };
-        let note = Note {
+        self.keep(Note {
             pointer: pointer.to_string(),
             kind,
-            text,
-        };
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-        }
+            text: text.into(),
+        });
     }
 
     /// Takes over a note that was made elsewhere.
-    pub(crate) fn keep(&mut self, note: Note) {
-        if self.notes.len() < NOTES_MAX && !self.notes.contains(&note) {
-            self.notes.push(note);
+    pub(crate) fn keep(&mut self, mut note: Note) {
+        if self.notes.contains(&note) {
+            return;
         }
+        match self.notes.len().cmp(&NOTES_MAX.saturating_sub(1)) {
+            std::cmp::Ordering::Less => {}
+            std::cmp::Ordering::Equal => {
+                note.kind = NoteKind::More;
+                "more notes were found than are kept; simplify the operation".clone_into(&mut note.text);
+            }
+            std::cmp::Ordering::Greater => return,
+        }
+        self.notes.push(note);
+    }
+
+    /// What was noted so far.
+    pub(crate) fn notes(&self) -> &[Note] {
+        &self.notes
     }
 
     /// Takes over everything that was found elsewhere.

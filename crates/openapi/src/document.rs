@@ -9,13 +9,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use model::{Digest, Limits, Value};
 
 use crate::blocker::Blocker;
-use crate::inference::Inference;
+use crate::inference::{self, Inference};
 use crate::list::ToolList;
 use crate::operation::{self, FindFault, OperationRef};
 use crate::overlay::{self, OverlayAction, OverlayFault};
 use crate::reference::Resolver;
 use crate::resolved::Closures;
-use crate::schema;
+use crate::schema::{self, Conversions};
 use crate::security::{AccessRow, Means, Security};
 use crate::server::{Destination, Server, ServerChoice, ServerFault};
 use crate::split::{self, Absences, NoSources, Sources};
@@ -227,6 +227,9 @@ pub struct Document {
     closures: Mutex<Closures>,
     /// Whether patterns can be matched in linear time. Real documents repeat a few on thousands of operations.
     patterns: Mutex<HashMap<String, bool>>,
+    /// Whether names of fields are sensitive. They repeat as often.
+    sensitive: Mutex<HashMap<String, bool>>,
+    conversions: Mutex<Conversions>,
 }
 
 impl Document {
@@ -295,6 +298,8 @@ impl Document {
             traces,
             closures: Mutex::default(),
             patterns: Mutex::default(),
+            sensitive: Mutex::default(),
+            conversions: Mutex::default(),
             root,
         };
         let mut unreadable = std::mem::take(&mut document.unreadable);
@@ -401,6 +406,19 @@ impl Document {
         made
     }
 
+    /// The digest of everything in the document that an operation depends on: what a pin covers.
+    ///
+    /// It does not change with what cannot reach the operation, nor with the order of keys.
+    ///
+    /// # Errors
+    /// The blocker of an operation that refers to more than is looked at.
+    pub fn operation_digest(&self, operation: &OperationRef) -> Result<Digest, Blocker> {
+        tool::digest(self, operation).map_err(|mut blocker| {
+            blocker.pointer = self.origin(&blocker.pointer);
+            blocker
+        })
+    }
+
     /// Makes the tools of a list, each as small as it has to be for the list to have at most `bytes_max` bytes of JSON.
     ///
     /// A tool is not dropped and not blocked for the list: where even the smallest schemas are too large together,
@@ -488,6 +506,22 @@ impl Document {
         let fits = schema::compile(&serde_json::json!({ "pattern": pattern })).is_ok();
         patterns.insert(pattern.to_owned(), fits);
         fits
+    }
+
+    /// Whether a name of a field makes a reading sensitive.
+    pub(crate) fn is_sensitive(&self, name: &str) -> bool {
+        let mut known = self.sensitive.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(name) {
+            return *known;
+        }
+        let is_sensitive = inference::is_sensitive_name(name);
+        known.insert(name.to_owned(), is_sensitive);
+        is_sensitive
+    }
+
+    /// Schemas that were converted before.
+    pub(crate) fn conversions(&self) -> MutexGuard<'_, Conversions> {
+        self.conversions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn closures(&self) -> MutexGuard<'_, Closures> {

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::blocker::Blocker;
 use crate::document::Document;
+use crate::length::json_length;
 use crate::operation::OperationRef;
 use crate::tool::{Generated, ToolOptions};
 
@@ -74,13 +75,5 @@ pub(crate) fn within(
 /// The length of one tool in a list, with the longest name that it may have.
 fn length(tool: &Generated) -> usize {
     let words = json!({"name": "", "title": tool.title, "description": tool.description});
-    let output = tool
-        .output_schema
-        .as_ref()
-        .map_or(0, |schema| schema.to_string().len() + 16);
-    words.to_string().len()
-        + crate::tool_name::TOOL_NAME_BYTES_MAX
-        + tool.input_schema.to_string().len()
-        + output
-        + 16
+    json_length(&words) + crate::tool_name::TOOL_NAME_BYTES_MAX + tool.schema_bytes + 32
 }

@@ -40,6 +40,10 @@ impl Pointer {
     pub(crate) fn push(&mut self, key: &str) -> usize {
         let before = self.0.len();
         self.0.push('/');
+        if !key.contains(['~', '/']) {
+            self.0.push_str(key);
+            return before;
+        }
         for character in key.chars() {
             match character {
                 '~' => self.0.push_str("~0"),
@@ -62,7 +66,8 @@ impl Pointer {
 
     /// The place one step below.
     pub(crate) fn child(&self, key: &str) -> Self {
-        let mut child = self.clone();
+        let mut child = Self(String::with_capacity(self.0.len() + key.len() + 1));
+        child.0.push_str(&self.0);
         child.push(key);
         child
     }

@@ -10,7 +10,7 @@ pub(crate) const DESCRIPTION_BYTES_MAX: usize = 1_024;
 
 /// The text without invisible characters and HTML comments. `Borrowed` where there were none.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    if !text.contains("<!--") && !text.chars().any(is_hidden) {
+    if !text.contains("<!--") && !has_hidden(text) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
@@ -26,6 +26,17 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
         return Cow::Owned(out.replace("<!--", ""));
     }
     Cow::Owned(out)
+}
+
+/// Whether a text has a character that [`is_hidden`]. Most texts are plain ASCII, which is quickly seen.
+#[must_use]
+pub fn has_hidden(text: &str) -> bool {
+    if text.is_ascii() {
+        return text
+            .bytes()
+            .any(|byte| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t' | b'\r'));
+    }
+    text.chars().any(is_hidden)
 }
 
 /// Control characters except line ends and tabs; characters without width; directions; tags and other fillers.

@@ -6,6 +6,7 @@
 //! Sources: OpenAPI 3.0.4 section 4.7.24, OpenAPI 3.1.1 section 4.8.24, JSON Schema 2020-12.
 
 mod closing;
+mod conversion;
 mod definition;
 mod discriminator;
 mod fold;
@@ -17,6 +18,8 @@ use model::{Object, Value};
 
 pub(crate) use closing::COMPOSITION;
 use closing::{Closing, is_open_by_word};
+pub(crate) use conversion::Conversions;
+use conversion::Met;
 use definition::says_something;
 pub(crate) use definition::settle;
 use value::{size, unmatched};
@@ -33,7 +36,7 @@ use crate::text::excerpt;
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// Which way the described value goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Direction {
     /// From the caller: closed, without `readOnly` fields.
     Input,
@@ -69,7 +72,9 @@ pub(crate) struct Converter<'d, 'f> {
     names: HashMap<(Pointer, Mode), String>,
     taken: HashSet<String>,
     queue: VecDeque<(String, Located<'d>, Mode)>,
-    patterns: HashMap<&'d str, bool>,
+    patterns: HashMap<String, bool>,
+    /// What the definition that is being converted has met.
+    met: Met<'d>,
 }
 
 /// Where and how a schema is met.
@@ -105,6 +110,7 @@ impl<'d, 'f> Converter<'d, 'f> {
             taken: HashSet::new(),
             queue: VecDeque::new(),
             patterns: HashMap::new(),
+            met: Met::default(),
         }
     }
 
@@ -116,12 +122,7 @@ impl<'d, 'f> Converter<'d, 'f> {
 
     /// Converts one schema; what it refers to follows with [`Self::finish`].
     pub(crate) fn convert(&mut self, schema: &Located<'d>) -> Value {
-        let mut at = schema.pointer.clone();
-        let site = Site {
-            mode: self.start(),
-            hidden: &HashSet::new(),
-        };
-        self.schema(&mut at, schema.value, &site)
+        self.alone(&mut schema.pointer.clone(), schema.value, self.start())
     }
 
     /// Converts everything that was referred to, nearest first, and gives the whole: `root` with its `$defs`.
@@ -199,15 +200,13 @@ impl<'d, 'f> Converter<'d, 'f> {
         folded
     }
 
-    fn define(&mut self, defs: &mut Object, (name, target, mode): (String, Located<'d>, Mode)) {
-        let mut at = target.pointer.clone();
+    /// Converts a schema that stands for itself.
+    fn alone(&mut self, at: &mut Pointer, value: &'d Value, mode: Mode) -> Value {
         let site = Site {
             mode,
             hidden: &HashSet::new(),
         };
-        self.charge(name.len() + 4);
-        let converted = self.schema(&mut at, target.value, &site);
-        defs.insert(name, converted);
+        self.schema(at, value, &site)
     }
 
     fn start(&self) -> Mode {

@@ -28,6 +28,16 @@ impl Work {
         self.left > 0
     }
 
+    /// The steps that are left.
+    pub(crate) const fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Takes steps that were counted before. At most all but one of those that are left.
+    pub(crate) fn spend(&mut self, steps: usize) {
+        self.left = self.left.saturating_sub(steps).max(1);
+    }
+
     /// Whether answers since then may have been cut short.
     pub(crate) const fn is_spent(&self) -> bool {
         self.left == 0

@@ -95,8 +95,6 @@ impl Default for ToolOptions {
 pub struct Generated {
     /// Method and path.
     pub operation: OperationKey,
-    /// Everything in the document that the operation depends on: what a pin covers.
-    pub operation_digest: Digest,
     /// The operator's title, else the document's summary.
     pub title: Option<String>,
     /// The operator's description, else the document's, cleaned and at most 1,024 bytes; else method and path.
@@ -105,6 +103,8 @@ pub struct Generated {
     pub input_schema: Value,
     /// JSON Schema 2020-12 of every success, with short texts; an object. `None` where there is none: a note says why.
     pub output_schema: Option<Value>,
+    /// The length of both schemas as JSON, in bytes.
+    pub schema_bytes: usize,
     /// The arguments in the input schema, in its order.
     pub argument_names: Vec<String>,
     /// Media types of successful answers beside JSON that the document declares, in lower case; `image/*` is a range.
@@ -219,22 +219,14 @@ fn make(
         output_bytes_max: options.output_bytes_max,
         compile: options.compile,
     };
-    let input_schema = input_schema(&schema_site, &mut drafts, body_is_sent, findings)?;
+    let (input_schema, input_bytes) = input_schema(&schema_site, &mut drafts, body_is_sent, findings)?;
     let success = response::read(resolver, document.family(), &operation, options.accept.as_deref());
     if let Some(fault) = &success.fault {
         findings.block(fault.clone());
         return None;
     }
-    let output_schema = output_schema(&schema_site, &success, options.returns.as_ref(), findings);
-    let operation_digest = resolved::digest(document, reference, &operation, &inherited);
-    if operation_digest.is_none() {
-        findings.block(Blocker::new(
-            BlockerCause::OperationOverBudget,
-            &operation.pointer,
-            "the operation refers to more of the document than is looked at",
-            "simplify what it refers to",
-        ));
-    }
+    let (output_schema, output_bytes) =
+        output_schema(&schema_site, &success, options.returns.as_ref(), findings).unzip();
     let (title, description) = words(reference, &operation, options, findings);
     let body = match body {
         None => BodyPlan::None,
@@ -253,10 +245,10 @@ fn make(
     };
     Some(Generated {
         operation: reference.key().clone(),
-        operation_digest: operation_digest?,
         title,
         description,
         input_schema,
+        schema_bytes: input_bytes + output_bytes.unwrap_or(0),
         output_schema,
         argument_names: drafts
             .iter()
@@ -277,6 +269,23 @@ fn make(
         notes: Vec::new(),
         idempotent: method.is_idempotent(),
         safe_method: method.is_safe(),
+    })
+}
+
+/// The digest of everything in the document that an operation depends on.
+pub(crate) fn digest(document: &Document, reference: &OperationRef) -> Result<Digest, Blocker> {
+    let blocker = |text: &str, clears: &str| {
+        Blocker::new(BlockerCause::OperationOverBudget, &reference.place, text, clears)
+    };
+    let operation = document
+        .resolver()
+        .at(reference.place.clone())
+        .ok_or_else(|| blocker("the operation is not there", "take it from this document"))?;
+    resolved::digest(document, reference, &operation, &inherited(document, reference)).ok_or_else(|| {
+        blocker(
+            "the operation refers to more of the document than is looked at",
+            "simplify what it refers to",
+        )
     })
 }
 

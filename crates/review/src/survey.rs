@@ -11,7 +11,8 @@ use identity::Principal;
 use jiff::Timestamp;
 use model::{Object, Value};
 use openapi::{
-    Body, Document, Generated, NameLock, OperationRef, Prepared, RequestPlan, ToolOptions, tool_names,
+    Body, Document, Generated, NameLock, OperationRef, Prepared, RequestPlan, ToolOptions, json_length,
+    tool_names,
 };
 use wire::Revision;
 
@@ -290,16 +291,14 @@ fn of_tool(inputs: &Inputs<'_>, row: &mut Row, tool: &Tool) {
     row.pin = Some(tool.pin().to_string());
     row.notes = tool.notes().iter().map(ToString::to_string).collect();
     let definition = tool.definition();
-    row.bytes = Value::Object(definition.write(Revision::NEWEST_STATELESS))
-        .to_string()
-        .len();
+    row.bytes = json_length(&Value::Object(definition.write(Revision::NEWEST_STATELESS)));
     row.tokens = row.bytes.div_ceil(4);
     row.description_bytes = definition.description.len();
-    row.schema_bytes = definition.input_schema.to_string().len()
+    row.schema_bytes = json_length(&definition.input_schema)
         + definition
             .output_schema
             .as_ref()
-            .map_or(0, |schema| schema.to_string().len());
+            .map_or(0, |schema| json_length(schema));
     row.request = golden(&definition.input_schema, tool.plan(), &injected(tool));
     answers(inputs, row, tool);
 }
@@ -414,11 +413,7 @@ fn of_operation(document: &Document, operation: &OperationRef, row: &mut Row) {
 
 fn measure(row: &mut Row, tool: &Generated) {
     row.description_bytes = tool.description.len();
-    row.schema_bytes = tool.input_schema.to_string().len()
-        + tool
-            .output_schema
-            .as_ref()
-            .map_or(0, |schema| schema.to_string().len());
+    row.schema_bytes = tool.schema_bytes;
     let frame =
         "{\"name\":\"\",\"title\":\"\",\"description\":\"\",\"inputSchema\":,\"outputSchema\":}".len();
     row.bytes = frame

@@ -65,7 +65,11 @@ const PHRASES: [&str; 26] = [
 /// What is remarkable in a text.
 pub(crate) fn marks(text: &str) -> Vec<Mark> {
     let mut marks = Vec::new();
-    if let Some(hidden) = text.chars().find(|character| openapi::is_hidden(*character)) {
+    let hides = openapi::has_hidden(text);
+    if let Some(hidden) = text
+        .chars()
+        .find(|character| hides && openapi::is_hidden(*character))
+    {
         marks.push(Mark {
             kind: "invisible",
             quote: hidden.escape_unicode().to_string(),
@@ -77,12 +81,20 @@ pub(crate) fn marks(text: &str) -> Vec<Mark> {
             quote: "<!--".to_owned(),
         });
     }
+    // Most texts of a document are names, which are shorter than any phrase.
+    if text.len() < PHRASES.iter().map(|phrase| phrase.len()).min().unwrap_or(0) {
+        return marks;
+    }
     // Characters that are not seen do not hide a phrase.
-    let seen: String = text
-        .chars()
-        .filter(|character| !openapi::is_hidden(*character))
-        .collect();
-    let lower = seen.to_lowercase();
+    let lower = if hides {
+        let seen: String = text
+            .chars()
+            .filter(|character| !openapi::is_hidden(*character))
+            .collect();
+        seen.to_lowercase()
+    } else {
+        text.to_lowercase()
+    };
     for phrase in PHRASES {
         if lower.contains(phrase) {
             marks.push(Mark {
@@ -97,6 +109,9 @@ pub(crate) fn marks(text: &str) -> Vec<Mark> {
 /// A text in which every character is seen: what has no width, steers a terminal or a line is written out.
 #[must_use]
 pub fn visible(text: &str) -> String {
+    if !openapi::has_hidden(text) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         if openapi::is_hidden(character) {
@@ -144,7 +159,11 @@ impl Found<'_> {
                 for (key, item) in object {
                     let before = pointer.len();
                     pointer.push('/');
-                    pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                    if key.contains(['~', '/']) {
+                        pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                    } else {
+                        pointer.push_str(key);
+                    }
                     self.look(item, pointer, depth + 1);
                     pointer.truncate(before);
                 }

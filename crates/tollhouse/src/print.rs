@@ -127,13 +127,17 @@ fn escaped(text: &str) -> String {
 
 fn rewritten(text: &str, write: impl Fn(&mut String, char)) -> String {
     let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if steers(character) {
+    let mut rest = text;
+    while let Some(at) = rest.find(steers) {
+        let (plain, behind) = rest.split_at(at);
+        out.push_str(plain);
+        let mut characters = behind.chars();
+        if let Some(character) = characters.next() {
             write(&mut out, character);
-        } else {
-            out.push(character);
         }
+        rest = characters.as_str();
     }
+    out.push_str(rest);
     out
 }
 

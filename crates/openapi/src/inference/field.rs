@@ -76,9 +76,10 @@ pub(super) fn of_arguments(
         return;
     };
     let is_file = |media_type: &str| FILES_SENT.iter().any(|file| media_type.starts_with(file));
-    each_schema(found, &content, is_file, |found, schema| {
-        Walk::new(resolver).walk(schema, 0, &mut |name, schema, at| {
+    each_schema(found, &content, is_file, |found, mut schema| {
+        Walk::new(resolver).walk(&mut schema, 0, &mut |name, schema, at| {
             of_argument(found, name, Some(schema), at);
+            Go::On
         });
     });
 }
@@ -121,12 +122,15 @@ pub(super) fn of_answers(found: &mut Found<'_>, document: &Document, operation: 
             continue;
         };
         let is_file = |media_type: &str| FILES_GIVEN.contains(&media_type);
-        each_schema(found, &content, is_file, |found, schema| {
-            walk.walk(schema, 0, &mut |name, _, at| {
-                if vocabulary::is_sensitive(&words(name)) {
-                    let class = Class::SensitiveRead;
-                    found.class(EvidenceKind::Answer, class, Strength::Weak, at, name);
+        each_schema(found, &content, is_file, |found, mut schema| {
+            walk.walk(&mut schema, 0, &mut |name, _, at| {
+                if !document.is_sensitive(name) {
+                    return Go::On;
                 }
+                let class = Class::SensitiveRead;
+                found.class(EvidenceKind::Answer, class, Strength::Weak, at, name);
+                // One field says as much as all of them.
+                Go::Stop
             });
         });
     }
@@ -137,7 +141,7 @@ fn each_schema<'f, 'd>(
     found: &mut Found<'f>,
     content: &Located<'d>,
     is_file: impl Fn(&str) -> bool,
-    mut look: impl FnMut(&mut Found<'f>, &Located<'d>),
+    mut look: impl FnMut(&mut Found<'f>, Located<'d>),
 ) {
     for (media_type, media) in content.object().into_iter().flatten().take(MEDIA_TYPES_MAX) {
         let at = content.pointer.child(media_type);
@@ -149,7 +153,7 @@ fn each_schema<'f, 'd>(
             let pointer = at.child("schema");
             look(
                 found,
-                &Located {
+                Located {
                     pointer,
                     value: schema,
                 },
@@ -157,6 +161,16 @@ fn each_schema<'f, 'd>(
         }
     }
 }
+
+/// Whether more fields are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Go {
+    On,
+    Stop,
+}
+
+/// What is told of each field: its name, its schema and its place.
+type See<'s, 'd> = &'s mut dyn FnMut(&str, &'d Value, &Pointer) -> Go;
 
 /// A walk over the fields of schemas, each schema once.
 struct Walk<'d> {
@@ -174,48 +188,59 @@ impl<'d> Walk<'d> {
         }
     }
 
-    fn walk(&mut self, schema: &Located<'d>, depth: usize, see: &mut dyn FnMut(&str, &'d Value, &Pointer)) {
+    /// The place of `schema` is gone through step by step, and is at the end what it was.
+    fn walk(&mut self, schema: &mut Located<'d>, depth: usize, see: See<'_, 'd>) {
         if depth > DEPTH_MAX || self.left == 0 || !self.seen.insert(std::ptr::from_ref(schema.value)) {
             return;
         }
         if let Some(reference) = reference_of(schema.value) {
-            if let Ok(target) = self.resolver.target(reference) {
-                self.walk(&target, depth + 1, see);
+            if let Ok(mut target) = self.resolver.target(reference) {
+                self.walk(&mut target, depth + 1, see);
             }
             return;
         }
-        if let Some(properties) = schema.get("properties") {
-            for (name, value) in properties.object().into_iter().flatten() {
+        let Some(object) = schema.object() else { return };
+        if let Some(properties) = object.get("properties").and_then(Value::as_object) {
+            let start = schema.pointer.push("properties");
+            for (name, value) in properties {
                 if self.left == 0 {
-                    return;
+                    break;
                 }
                 self.left -= 1;
-                let at = properties.pointer.child(name);
-                see(name, value, &at);
-                self.walk(&Located { pointer: at, value }, depth + 1, see);
+                let before = schema.pointer.push(name);
+                if see(name, value, &schema.pointer) == Go::Stop {
+                    self.left = 0;
+                }
+                self.inside(schema, value, depth, see);
+                schema.pointer.back(before);
             }
+            schema.pointer.back(start);
         }
         for key in ["items", "additionalProperties"] {
-            if let Some(inner) = schema.get(key) {
-                self.walk(&inner, depth + 1, see);
+            if let Some(inner) = object.get(key) {
+                let before = schema.pointer.push(key);
+                self.inside(schema, inner, depth, see);
+                schema.pointer.back(before);
             }
         }
         for key in ["allOf", "oneOf", "anyOf"] {
-            let Some(branches) = schema.get(key) else { continue };
-            for (index, value) in branches
-                .value
-                .as_array()
-                .into_iter()
-                .flatten()
-                .take(64)
-                .enumerate()
-            {
-                let branch = Located {
-                    pointer: branches.pointer.item(index),
-                    value,
-                };
-                self.walk(&branch, depth + 1, see);
+            let Some(branches) = object.get(key).and_then(Value::as_array) else {
+                continue;
+            };
+            let start = schema.pointer.push(key);
+            for (index, value) in branches.iter().take(64).enumerate() {
+                let before = schema.pointer.push_index(index);
+                self.inside(schema, value, depth, see);
+                schema.pointer.back(before);
             }
+            schema.pointer.back(start);
         }
+    }
+
+    /// Goes on with a value at the place where the walk stands.
+    fn inside(&mut self, at: &mut Located<'d>, value: &'d Value, depth: usize, see: See<'_, 'd>) {
+        let outer = std::mem::replace(&mut at.value, value);
+        self.walk(at, depth + 1, see);
+        at.value = outer;
     }
 }

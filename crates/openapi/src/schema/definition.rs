@@ -60,18 +60,24 @@ impl<'d> Converter<'d, '_> {
         } else {
             self.start()
         };
-        let key = (target.pointer.clone(), mode);
-        if let Some(name) = self.names.get(&key) {
-            let reference = format!("#/$defs/{name}");
-            self.charge(reference.len());
-            return Some(reference);
-        }
-        let name = self.definition_name(&target.pointer, mode);
+        let place = target.pointer.clone();
+        let name = self.name_of(target, mode);
         let reference = format!("#/$defs/{name}");
         self.charge(reference.len());
-        self.names.insert(key, name.clone());
-        self.queue.push_back((name, target, mode));
+        self.met.references.push((place, mode, name));
         Some(reference)
+    }
+
+    /// The name of a place in `$defs`. One that is new is converted later.
+    pub(super) fn name_of(&mut self, target: Located<'d>, mode: Mode) -> String {
+        let key = (target.pointer.clone(), mode);
+        if let Some(name) = self.names.get(&key) {
+            return name.clone();
+        }
+        let name = self.definition_name(&target.pointer, mode);
+        self.names.insert(key, name.clone());
+        self.queue.push_back((name.clone(), target, mode));
+        name
     }
 
     /// The component's own name where it is one, so that it does not depend on the order in which schemas are met.

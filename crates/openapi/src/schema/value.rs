@@ -211,18 +211,22 @@ impl<'d> Converter<'d, '_> {
         }
     }
 
+    /// Whether a pattern is one, and none too many.
+    pub(super) fn takes_pattern(&mut self, pattern: &str) -> bool {
+        if let Some(fits) = self.patterns.get(pattern) {
+            return *fits;
+        }
+        let failed = self.patterns.values().filter(|fits| !**fits).count();
+        let may_try = self.patterns.len() < PATTERNS_MAX && failed < PATTERNS_FAILED_MAX;
+        let fits = may_try && self.document.takes_pattern(pattern);
+        self.patterns.insert(pattern.to_owned(), fits);
+        fits
+    }
+
     /// Whether a pattern may stay. Of an input it must: one that is left out lets more through.
     pub(super) fn pattern(&mut self, at: &Pointer, pattern: &'d str) -> bool {
-        let fits = match self.patterns.get(pattern) {
-            Some(fits) => *fits,
-            None => {
-                let failed = self.patterns.values().filter(|fits| !**fits).count();
-                let may_try = self.patterns.len() < PATTERNS_MAX && failed < PATTERNS_FAILED_MAX;
-                let fits = may_try && self.document.takes_pattern(pattern);
-                self.patterns.insert(pattern, fits);
-                fits
-            }
-        };
+        self.met.patterns.push(pattern);
+        let fits = self.takes_pattern(pattern);
         if !fits {
             let text = unmatched(pattern);
             match self.direction {

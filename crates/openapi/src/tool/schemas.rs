@@ -8,6 +8,7 @@ use super::draft::Draft;
 use crate::blocker::{Blocker, BlockerCause, Findings, NoteKind};
 use crate::document::Document;
 use crate::expansion;
+use crate::length::json_length;
 use crate::plan::ArgumentPlace;
 use crate::pointer::Pointer;
 use crate::projection::Projection;
@@ -37,13 +38,13 @@ const TRIES_MAX: u32 = 7;
 /// The longest text in a schema that is made to be short, in bytes.
 const TERSE_BYTES_MAX: usize = 120;
 
-/// The input schema. Where it is too large, optional fields are left out of it, farthest first, and of `drafts`.
+/// The input schema with its length in bytes. Where it is too large, optional fields are left out of it, farthest first, and of `drafts`.
 pub(super) fn input_schema<'d>(
     site: &SchemaSite<'d, '_>,
     drafts: &mut Vec<Draft<'d>>,
     body_is_sent: bool,
     findings: &mut Findings,
-) -> Option<Value> {
+) -> Option<(Value, usize)> {
     // The first tries fold nothing away.
     let mut soft = usize::MAX;
     for turn in 0..TRIES_MAX {
@@ -61,8 +62,8 @@ pub(super) fn input_schema<'d>(
         } else {
             soft.min(site.bytes_max.saturating_mul(2)) / 2
         };
-        let is_large = own.is_only(BlockerCause::SchemaOverBudget)
-            || !own.is_blocked() && root.to_string().len() > site.bytes_max;
+        let length = if own.is_blocked() { 0 } else { json_length(&root) };
+        let is_large = own.is_only(BlockerCause::SchemaOverBudget) || length > site.bytes_max;
         if is_large && !is_last {
             continue;
         }
@@ -86,7 +87,7 @@ pub(super) fn input_schema<'d>(
             draft.injected || root.get("properties").and_then(|p| p.get(&draft.name)).is_some()
         };
         drafts.retain(is_offered);
-        return sound(root, site, findings);
+        return sound(root, length, site, findings);
     }
     None
 }
@@ -209,11 +210,17 @@ fn together(drafts: &[Draft<'_>], body_is_sent: bool) -> Object {
 }
 
 /// The last look at a finished schema: its size, its cost, and whether the gateway's validator takes it.
-fn sound(schema: Value, site: &SchemaSite<'_, '_>, findings: &mut Findings) -> Option<Value> {
+///
+/// `length`: that of the schema, in bytes, where nothing is blocked.
+fn sound(
+    schema: Value,
+    length: usize,
+    site: &SchemaSite<'_, '_>,
+    findings: &mut Findings,
+) -> Option<(Value, usize)> {
     if findings.is_blocked() {
         return None;
     }
-    let length = schema.to_string().len();
     let (cause, text, clears) = if length > site.bytes_max {
         (
             BlockerCause::SchemaOverBudget,
@@ -239,7 +246,7 @@ fn sound(schema: Value, site: &SchemaSite<'_, '_>, findings: &mut Findings) -> O
     {
         (BlockerCause::SchemaMalformed, fault, "correct the schema")
     } else {
-        return Some(schema);
+        return Some((schema, length));
     };
     findings.block(Blocker::new(cause, &site.operation.pointer, text, clears));
     None
@@ -256,13 +263,13 @@ fn compiles(schema: &Value) -> Result<(), String> {
     }
 }
 
-/// The output schema, or `None` and a note that says why. Nothing about an answer blocks a tool.
+/// The output schema with its length in bytes, or `None` and a note that says why. Nothing about an answer blocks a tool.
 pub(super) fn output_schema<'d>(
     site: &SchemaSite<'d, '_>,
     success: &response::Success<'d>,
     returns: Option<&Projection>,
     findings: &mut Findings,
-) -> Option<Value> {
+) -> Option<(Value, usize)> {
     let (place, reason) = match output(site, success, returns, findings) {
         Ok(schema) => return Some(schema),
         Err(why) => why,
@@ -274,11 +281,13 @@ pub(super) fn output_schema<'d>(
     );
     // What is kept is known even where nothing is known about the answer.
     let known = returns.and_then(|returns| returns.output_schema_of(&Value::Bool(true)))?;
-    Some(if success.may_be_empty {
+    let known = if success.may_be_empty {
         or_empty(known)
     } else {
         known
-    })
+    };
+    let length = json_length(&known);
+    Some((known, length))
 }
 
 fn output<'d>(
@@ -286,7 +295,7 @@ fn output<'d>(
     success: &response::Success<'d>,
     returns: Option<&Projection>,
     findings: &mut Findings,
-) -> Result<Value, (Pointer, String)> {
+) -> Result<(Value, usize), (Pointer, String)> {
     let schema = match &success.schema {
         Ok(schema) => schema,
         Err((place, reason)) => return Err((place.clone(), reason.clone())),
@@ -358,7 +367,8 @@ fn output<'d>(
         );
         root = or_empty(root);
     }
-    let made = sound(root, site, &mut own);
+    let length = json_length(&root);
+    let made = sound(root, length, site, &mut own);
     let (blockers, notes) = own.into_parts();
     match (made, blockers.into_iter().next()) {
         (Some(made), None) => {

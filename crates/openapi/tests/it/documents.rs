@@ -269,7 +269,12 @@ components:
     key: {type: apiKey, in: header, name: X-Key}
     spare: {type: http, scheme: basic}
 "##;
-    let digest = |text: &str| tool(&document("3.0.3", text), "POST /a/{id}").operation_digest;
+    let digest_in = |version: &str, text: &str| {
+        let document = document(version, text);
+        let operation = document.find("POST /a/{id}").unwrap();
+        document.operation_digest(&operation).unwrap()
+    };
+    let digest = |text: &str| digest_in("3.0.3", text);
     let before = digest(text);
     for (from, to) in [
         (
@@ -305,8 +310,5 @@ components:
     // The order of keys is no change.
     let reordered = text.replace("in: path, required: true", "required: true, in: path");
     assert_eq!(digest(&reordered), before);
-    assert_ne!(
-        tool(&document("3.1.0", text), "POST /a/{id}").operation_digest,
-        before
-    );
+    assert_ne!(digest_in("3.1.0", text), before);
 }

@@ -15,6 +15,7 @@ mod folding;
 mod hostile;
 mod inference;
 mod inputs;
+mod order;
 mod outputs;
 mod overlays;
 mod parameters;
