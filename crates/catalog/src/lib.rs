@@ -20,6 +20,7 @@
 mod access;
 mod admitted;
 mod book;
+mod contract;
 mod observation;
 mod pin;
 mod standing;
@@ -29,6 +30,7 @@ mod work;
 pub use access::{Access, AccessFault, Needed, SchemeFault, in_words, scheme_faults};
 pub use admitted::{Admitted, NotAdmitted};
 pub use book::{Catalog, CatalogFault, Held};
+pub use contract::{Contract, ProbedAnswer};
 pub use observation::{
     OBSERVATIONS_BYTES_MAX, Observation, Observations, ObservationsFault, Sensitive, WitnessState, Witnessed,
 };

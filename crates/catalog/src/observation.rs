@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use model::{Class, Digest};
 use serde::{Deserialize, Serialize};
 
+use crate::contract::{Contract, ProbedAnswer};
 use crate::tool::Tool;
 
 /// The version of the file.
@@ -18,12 +19,15 @@ pub const OBSERVATIONS_BYTES_MAX: usize = 16 << 20;
 
 /// What was observed, by the public names of tools: the content of `probes.json`.
 ///
-/// Shape: `{"version":1,"probes":{"billing_getInvoice":{…}}}`; each probe is an [`Observation`].
+/// Shape: `{"version":1,"probes":{"billing_getInvoice":{…}},"contracts":{"billing_getInvoice":{…}}}`; each probe is an
+/// [`Observation`], each contract a [`Contract`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observations {
     version: u32,
     probes: BTreeMap<String, Observation>,
+    #[serde(default)]
+    contracts: BTreeMap<String, Contract>,
 }
 
 /// What one probe observed. It holds digests, never a value of an argument, a witness or an answer.
@@ -70,6 +74,8 @@ pub enum WitnessState {
     Unchanged,
     /// Something else after than before.
     Changed,
+    /// Something that was there before is gone: a file, a thing with an `id`, rows of a count.
+    Vanished,
     /// It changes by itself, so that it says nothing of the call.
     Noisy,
 }
@@ -102,6 +108,7 @@ impl Default for Observations {
         Self {
             version: VERSION,
             probes: BTreeMap::new(),
+            contracts: BTreeMap::new(),
         }
     }
 }
@@ -130,6 +137,27 @@ impl Observations {
     pub fn fresh(&self, tool: &Tool) -> Option<&Observation> {
         let observation = self.probes.get(tool.name().as_str())?;
         (observation.operation == tool.operation_digest()).then_some(observation)
+    }
+
+    /// Notes what came of one more call of a tool. Of another operation than before, it is the first.
+    pub fn note_answer(&mut self, tool: &Tool, answer: ProbedAnswer) {
+        let fresh = Contract::new(tool.operation_digest(), tool.definition().output_schema.is_some());
+        let known = self
+            .contracts
+            .entry(tool.name().to_string())
+            .or_insert_with(|| fresh.clone());
+        if (known.operation, known.declared) != (fresh.operation, fresh.declared) {
+            *known = fresh;
+        }
+        known.add(answer);
+    }
+
+    /// What is known of the answers of a tool, if it still speaks of it.
+    #[must_use]
+    pub fn contract(&self, tool: &Tool) -> Option<&Contract> {
+        let contract = self.contracts.get(tool.name().as_str())?;
+        let declared = tool.definition().output_schema.is_some();
+        ((contract.operation, contract.declared) == (tool.operation_digest(), declared)).then_some(contract)
     }
 
     /// The observed classes of these tools, by public name; only what is fresh.
@@ -182,8 +210,16 @@ impl fmt::Display for Observation {
             .filter(|one| one.state == WitnessState::Changed)
             .map(|one| one.name.as_str())
             .collect();
+        let vanished: Vec<&str> = self
+            .witnesses
+            .iter()
+            .filter(|one| one.state == WitnessState::Vanished)
+            .map(|one| one.name.as_str())
+            .collect();
         write!(f, "a probe observed class `{}` at {}", self.class, self.time)?;
-        if !changed.is_empty() {
+        if !vanished.is_empty() {
+            write!(f, ": something is gone from `{}`", vanished.join("`, `"))?;
+        } else if !changed.is_empty() {
             write!(f, ": it changed `{}`", changed.join("`, `"))?;
         } else if let Some(first) = self.sensitive.first() {
             write!(

@@ -16,6 +16,7 @@ use serde_json::json;
 use wire::{Definition, Hints};
 
 use crate::access::{Access, AccessFault};
+use crate::contract::Contract;
 use crate::observation::{Observation, Observations};
 use crate::pin;
 use crate::standing::{self, Hold, Need, Objection};
@@ -40,6 +41,7 @@ pub struct Tool {
     needs: Vec<Need>,
     operation_digest: Digest,
     observed: Option<Observation>,
+    contract: Option<Contract>,
     pin: Digest,
 }
 
@@ -270,6 +272,7 @@ impl Tool {
             needs: standing::needs(bounds, &inference),
             operation_digest,
             observed: None,
+            contract: None,
             inference,
             bounds: bounds.clone(),
         })
@@ -418,6 +421,13 @@ impl Tool {
     /// Takes note of what was observed of it, as far as that is fresh.
     pub fn observe(&mut self, observations: &Observations) {
         self.observed = observations.fresh(self).cloned();
+        self.contract = observations.contract(self).cloned();
+    }
+
+    /// What is known of its real answers.
+    #[must_use]
+    pub const fn contract(&self) -> Option<&Contract> {
+        self.contract.as_ref()
     }
 
     /// What a fresh probe observed of it.

@@ -508,6 +508,12 @@ pub(crate) static AUDIENCE_OF_APPROVAL: Form = Form::new(
     Some(r"^(everyone|(role|tenant|subject):.+)$"),
     |text| crate::approval::Audience::parse(text).map(drop),
 );
+pub(crate) static BLOCKER_CODE: Form = Form::new(
+    "blocker",
+    "a code of a report as `schema.over-budget`, its part before the dot, or `any`",
+    Some(r"^[a-z]+(-[a-z]+)*(\.[a-z]+(-[a-z]+)*)*$"),
+    text::blocker_code,
+);
 pub(crate) static DATE: Form = Form::new(
     "date",
     "a date, as 2027-01-31",

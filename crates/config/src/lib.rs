@@ -45,6 +45,7 @@ mod agreement;
 mod amount;
 mod approval;
 mod argument;
+mod blocker;
 mod caller;
 mod check;
 mod credential;
@@ -78,6 +79,7 @@ mod world;
 
 pub use approval::{Approval, Approved, Audience};
 pub use argument::{ArgumentSettings, Given};
+pub use blocker::BlockerSettings;
 pub use caller::CallerSettings;
 pub use check::quoted;
 pub use credential::{ClientMethod, CredentialSetting, CredentialSettings, OAuthSettings, TokenEndpoint};

@@ -644,6 +644,17 @@ static UPSTREAM: Section = Section {
             "The same, by the security schemes of the document: each request gets those that its operation asks for and no other. An operation whose requirement none of them meets is no tool.",
         ),
         optional(
+            "blocker",
+            Kind::Named {
+                name: &form::BLOCKER_CODE,
+                of: &Kind::Table(&BLOCKER),
+                min: 0,
+                max: 256,
+            },
+            "{ any = { owner = \"the billing team\" }, schema = { owner = \"Grace Hopper\", due = \"2027-01-31\" } }",
+            "Who clears what is in the way of operations, by the codes that `tollhouse review` gives, by their part before the dot, or for `any`. The most exact one counts. A name clears nothing.",
+        ),
+        optional(
             "probe",
             Kind::Table(&PROBE),
             "",
@@ -665,6 +676,26 @@ static UPSTREAM: Section = Section {
         keys: &["credential", "credentials"],
         required: false,
     }],
+};
+
+static BLOCKER: Section = Section {
+    at: "upstream.<name>.blocker.<name>",
+    doc: "Who clears blockers of one kind, and until when.",
+    keys: Keys::Here(&[
+        required(
+            "owner",
+            Kind::Text(&form::REASON),
+            "\"the billing team\"",
+            "A person or a team.",
+        ),
+        optional(
+            "due",
+            Kind::Text(&form::DATE),
+            "\"2027-01-31\"",
+            "The last day, in UTC, on which it may still be in the way. Afterwards `tollhouse review` says that it is overdue.",
+        ),
+    ]),
+    choices: &[],
 };
 
 static REFERENCES: Section = Section {

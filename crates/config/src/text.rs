@@ -166,6 +166,17 @@ pub(crate) fn revision(text: &str) -> Result<(), Wrong> {
         .map_err(|_| wrong("is no date of a revision"))
 }
 
+/// A code of a report: words of small letters with `-` between them, and parts with `.` between them.
+pub(crate) fn blocker_code(text: &str) -> Result<(), Wrong> {
+    bounded(text, 64)?;
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    if text.split(['.', '-']).all(is_word) {
+        Ok(())
+    } else {
+        Err(wrong("is no code of a report"))
+    }
+}
+
 // === headers and credentials ===
 
 /// A header that is neither reserved nor the place of a credential.

@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::address;
 use crate::amount::millis_text;
+use crate::blocker::{self, BlockerSettings};
 use crate::credential::{self, CredentialSettings};
 use crate::fault::FaultKind;
 use crate::identity::{NetworkSettings, TlsSettings, network, reachable, tls};
@@ -45,6 +46,8 @@ pub struct UpstreamSettings {
     pub headers: Vec<(String, String)>,
     /// How Tollhouse identifies itself.
     pub credentials: CredentialSettings,
+    /// Who clears what is in the way of operations.
+    pub blockers: Vec<BlockerSettings>,
     /// What may be probed, and where.
     pub probe: Option<ProbeSettings>,
     /// The operations that are tools, in the order of the file.
@@ -195,6 +198,7 @@ fn one(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Option<Upstrea
         timeout,
         headers,
         credentials: credentials?,
+        blockers: blocker::read(view)?,
         probe: probe?,
         tools: tools.into_iter().collect::<Option<_>>()?,
     })

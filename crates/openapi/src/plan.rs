@@ -212,6 +212,23 @@ impl BuildFault {
 }
 
 impl RequestPlan {
+    /// The arguments that a caller gives and that go into the body: the name in the schema, and the name of the field on
+    /// the wire where the argument is one field.
+    pub fn body_arguments(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.arguments
+            .iter()
+            .filter(|argument| !argument.injected)
+            .filter_map(|argument| match argument.place {
+                ArgumentPlace::Field => Some((argument.name.as_str(), Some(argument.wire.as_str()))),
+                ArgumentPlace::Body => Some((argument.name.as_str(), None)),
+                ArgumentPlace::Path
+                | ArgumentPlace::Query
+                | ArgumentPlace::QueryString
+                | ArgumentPlace::Header
+                | ArgumentPlace::Cookie => None,
+            })
+    }
+
     /// The method, as a request line writes it.
     #[must_use]
     pub const fn method(&self) -> &str {

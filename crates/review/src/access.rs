@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use catalog::Tool;
 use config::CredentialSettings;
 use model::{Class, Exclusion, Value};
-use openapi::Means;
+use openapi::{Means, Requirement, Security};
 use url::Url;
 
 use crate::report::{Access, Place, Row, Status};
@@ -22,8 +22,15 @@ pub(crate) fn access(inputs: &Inputs<'_>, rows: &[Row], tools: &Tools) -> Vec<Ac
             matches!(configured.upstream.credentials, CredentialSettings::Every(_))
         }) && exposed.iter().any(|row| changes(&row))
             && exposed.iter().any(|row| !changes(&row));
+    let accesses = inputs.document.access();
+    let ordinary: BTreeSet<Asks> = rows
+        .iter()
+        .zip(&accesses)
+        .filter(|(row, _)| !is_high(row))
+        .map(|(_, access)| asks(&access.security))
+        .collect();
     let mut table = Vec::new();
-    for (row, access) in rows.iter().zip(inputs.document.access()) {
+    for (row, access) in rows.iter().zip(accesses) {
         if inputs.configured.is_some() && row.class.declared.is_none() {
             continue;
         }
@@ -34,6 +41,10 @@ pub(crate) fn access(inputs: &Inputs<'_>, rows: &[Row], tools: &Tools) -> Vec<Ac
         }
         if shares && row.status == Status::Exposed {
             concerns.push("one credential reads and changes".to_owned());
+        }
+        concerns.extend(of_body(row));
+        if is_high(row) && !told_apart(row) && ordinary.contains(&asks(&access.security)) {
+            concerns.push("nothing tells its callers from those of ordinary operations".to_owned());
         }
         if row.exclusions.contains(&Exclusion::Webhooks) {
             concerns.push("an argument is an address".to_owned());
@@ -62,6 +73,47 @@ pub(crate) fn access(inputs: &Inputs<'_>, rows: &[Row], tools: &Tools) -> Vec<Ac
         });
     }
     table
+}
+
+/// What a requirement asks for: the schemes and scopes of each alternative, whatever their order.
+type Asks = BTreeSet<BTreeSet<(String, BTreeSet<String>)>>;
+
+fn asks(security: &Security) -> Asks {
+    let one = |asked: &Requirement| (asked.scheme.clone(), asked.scopes.iter().cloned().collect());
+    security
+        .alternatives
+        .iter()
+        .map(|all| all.iter().map(one).collect())
+        .collect()
+}
+
+/// Whether an operation is for few: it administers, or acts as somebody else (OWASP API5).
+fn is_high(row: &Row) -> bool {
+    let few = [Exclusion::Administration, Exclusion::Impersonation];
+    few.iter().any(|exclusion| row.exclusions.contains(exclusion))
+}
+
+/// Whether its approvals are for somebody in particular.
+fn told_apart(row: &Row) -> bool {
+    row.approvals
+        .iter()
+        .any(|approval| !approval.audience.iter().any(|audience| audience == "everyone"))
+}
+
+/// What a caller sets that a service may mean to decide (OWASP API3).
+fn of_body(row: &Row) -> impl Iterator<Item = String> {
+    let decisive = row
+        .decisive
+        .iter()
+        .map(|place| format!("a caller sets `{place}`, which decides about rights, owners or money"));
+    let undeclared = row.undeclared.iter().map(|place| {
+        if place.is_empty() {
+            "the body takes fields that nobody declared".to_owned()
+        } else {
+            format!("`{place}` takes fields that nobody declared")
+        }
+    });
+    decisive.chain(undeclared)
 }
 
 /// What a configured tool leaves open.

@@ -9,7 +9,7 @@ use crate::report::Report;
 #[must_use]
 pub fn csv(report: &Report) -> String {
     let mut out = String::from(
-        "name,method,path,operation_id,status,declared,inferred,observed,exclusions,bytes,tokens,blockers,approvals,pointer\r\n",
+        "name,method,path,operation_id,status,declared,inferred,observed,exclusions,bytes,tokens,blockers,owners,approvals,pointer\r\n",
     );
     for row in &report.tools {
         let class = |class: Option<model::Class>| class.map(|class| class.to_string()).unwrap_or_default();
@@ -27,6 +27,12 @@ pub fn csv(report: &Report) -> String {
             row.bytes.to_string(),
             row.tokens.to_string(),
             list(row.blockers.iter().map(|block| block.code.clone()).collect()),
+            list(
+                row.blockers
+                    .iter()
+                    .map(|block| block.owner.clone().unwrap_or_else(|| "nobody named".to_owned()))
+                    .collect(),
+            ),
             list(
                 row.approvals
                     .iter()

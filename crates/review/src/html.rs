@@ -163,6 +163,7 @@ fn exposed(report: &Report) -> Markup {
                         pre { (request.method) " " (request.target) "\n" @for (name, value) in &request.headers { (name) ": " (value) "\n" } @if let Some(kind) = &request.content_type { "content-type: " (kind) "\n" } @if let Some(body) = &request.body { "\n" (body) } }
                     } @else { p { "No request could be made of what its schema suggests." } }
                     p { "Real answers: " (row.contract) }
+                    @if let Some(observed) = &row.observed { p { "Observed: " (visible(observed)) } }
                     @if let Some(text) = &row.text { p { "The document says:" } pre { (text) } }
                     @for note in &row.notes { p { small { (visible(note)) } } }
                     @for evidence in &row.evidence { p { small { (visible(&evidence.quote)) " at " code { (visible(&evidence.pointer)) } } } }
@@ -183,7 +184,7 @@ fn blockers(report: &Report) -> Markup {
                         td { span class=(group.severity.as_str()) { (group.code) } br; (visible(&group.text)) }
                         td { (group.count) br; small { (visible(&group.operations.join(", "))) } }
                         td { @for pointer in group.pointers.iter().take(3) { code { (visible(pointer)) } br; } }
-                        td { (group.owner.as_deref().unwrap_or("nobody named")) }
+                        td class=[group.overdue.then_some("error")] { (visible(&group.owner_in_words())) }
                         td { (visible(&group.clears)) }
                     }
                 } }

@@ -29,6 +29,7 @@ mod questions;
 mod report;
 mod sarif;
 mod schema;
+mod settable;
 mod survey;
 mod text;
 mod verdict;

@@ -144,6 +144,9 @@ fn exposed(out: &mut String, report: &Report) {
             );
         }
         let _ = writeln!(out, "- real answers: {}", text(&one.contract));
+        if let Some(observed) = &one.observed {
+            let _ = writeln!(out, "- observed: {}", text(observed));
+        }
         if let Some(words) = &one.text {
             let _ = writeln!(out, "- the document says: {}", text(words));
         }
@@ -169,7 +172,7 @@ fn blockers(out: &mut String, report: &Report) {
                 &what,
                 &group.count.to_string(),
                 group.pointers.first().map_or("", String::as_str),
-                group.owner.as_deref().unwrap_or("nobody named"),
+                &group.owner_in_words(),
                 &group.clears,
             ],
         );

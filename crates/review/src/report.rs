@@ -191,12 +191,18 @@ pub struct Row {
     pub request: Option<Golden>,
     /// What the document says about it, with invisible characters made visible. Only of configured tools.
     pub text: Option<String>,
+    /// Fields of its body that a caller sets and that services often decide themselves, as `user.role`. At most eight.
+    pub decisive: Vec<String>,
+    /// Objects of its body that take fields which nobody declared; the body itself is an empty text. At most eight.
+    pub undeclared: Vec<String>,
     /// The digest of everything that was approved of its tool.
     pub pin: Option<String>,
     /// Callers of the configuration that see it.
     pub seen_by: Vec<String>,
     /// What is known of real answers.
     pub contract: String,
+    /// What a probe observed, and when.
+    pub observed: Option<String>,
 }
 
 /// The class of an operation, by each source.
@@ -262,6 +268,8 @@ pub struct Block {
     pub text: String,
     /// What would clear it.
     pub clears: String,
+    /// Who has to clear it, as its group says it.
+    pub owner: Option<String>,
 }
 
 /// The same defect of one or many operations.
@@ -271,8 +279,13 @@ pub struct Group {
     pub code: String,
     /// How much it matters.
     pub severity: Severity,
-    /// Who has to clear it: whoever approved last, else whom the document names; `null` for nobody.
+    /// Who has to clear it: whom the configuration names, else whoever approved last, else whom the document names;
+    /// `null` for nobody.
     pub owner: Option<String>,
+    /// Until which day, by the configuration.
+    pub due: Option<String>,
+    /// Whether that day has passed.
+    pub overdue: bool,
     /// What is wrong, of the first one.
     pub text: String,
     /// What would clear it.
@@ -384,6 +397,19 @@ pub struct Budget {
     pub longest_description: Option<Measure>,
     /// The largest schemas, likewise.
     pub largest_schema: Option<Measure>,
+}
+
+impl Group {
+    /// Who has to clear it, and until when.
+    #[must_use]
+    pub fn owner_in_words(&self) -> String {
+        let owner = self.owner.as_deref().unwrap_or("nobody named");
+        match &self.due {
+            Some(due) if self.overdue => format!("{owner}, overdue since {due}"),
+            Some(due) => format!("{owner}, until {due}"),
+            None => owner.to_owned(),
+        }
+    }
 }
 
 impl Report {

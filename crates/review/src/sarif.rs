@@ -28,6 +28,7 @@ pub fn sarif(report: &Report) -> Value {
             "ruleId": group.code,
             "level": level,
             "message": {"text": format!("{} ({} operations); {}", group.text, group.count, group.clears)},
+            "properties": {"owner": group.owner, "due": group.due, "overdue": group.overdue},
             "locations": group.pointers.iter().take(10).map(|pointer| location(pointer)).collect::<Vec<_>>(),
         }));
     }

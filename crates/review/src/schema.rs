@@ -24,8 +24,9 @@ pub fn schema() -> Value {
     let list = |items: Value| json!({"type": "array", "items": items});
     let severity = json!({"enum": ["error", "warning"]});
     let exclusion = json!({"enum": model::Exclusion::ALL.map(model::Exclusion::as_str)});
-    let block =
-        whole(json!({"code": text, "severity": severity, "pointer": text, "text": text, "clears": text}));
+    let block = whole(
+        json!({"code": text, "severity": severity, "pointer": text, "text": text, "clears": text, "owner": maybe}),
+    );
     let approval = whole(json!({
         "what": text, "by": text, "because": text, "until": text, "for": texts, "holds": {"type": "boolean"},
     }));
@@ -38,8 +39,9 @@ pub fn schema() -> Value {
         "class": whole(json!({"declared": class, "inferred": class, "observed": class})),
         "exclusions": list(exclusion), "evidence": list(evidence), "approvals": list(approval),
         "bytes": count, "tokens": count, "description_bytes": count, "schema_bytes": count,
-        "blockers": list(block), "notes": texts, "request": {"type": ["object", "null"]}, "text": maybe, "pin": maybe,
-        "seen_by": texts, "contract": text,
+        "blockers": list(block), "notes": texts, "request": {"type": ["object", "null"]}, "text": maybe, "decisive": texts,
+        "undeclared": texts, "pin": maybe,
+        "seen_by": texts, "contract": text, "observed": maybe,
     }));
     let verdict = whole(json!({
         "ready": {"type": "boolean"}, "reasons": texts, "until": maybe, "digest": text, "document": text,
@@ -55,7 +57,7 @@ pub fn schema() -> Value {
         "reconciles": {"type": "boolean"}, "declared": counts, "inferred": counts, "observed": counts, "exclusions": counts,
     }));
     let group = whole(json!({
-        "code": text, "severity": severity, "owner": maybe, "text": text, "clears": text, "count": count,
+        "code": text, "severity": severity, "owner": maybe, "due": maybe, "overdue": {"type": "boolean"}, "text": text, "clears": text, "count": count,
         "operations": texts, "pointers": texts,
     }));
     let reconciliation = whole(json!({

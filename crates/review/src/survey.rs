@@ -11,8 +11,8 @@ use identity::Principal;
 use jiff::Timestamp;
 use model::{Object, Value};
 use openapi::{
-    Body, Document, Generated, NameLock, OperationRef, Prepared, RequestPlan, ToolOptions, json_length,
-    tool_names,
+    Body, Document, Generated, NameLock, OperationRef, Prepared, RequestPlan, ToolNaming, ToolOptions,
+    json_length, tool_names,
 };
 use wire::Revision;
 
@@ -20,6 +20,7 @@ use crate::access::{access, destinations};
 use crate::report::{
     Answered, Block, CallerView, Classes, Golden, Reconciliation, Report, Row, Severity, Status, Subject,
 };
+use crate::settable::settable;
 use crate::text::{self, visible};
 use crate::verdict::{budget, groups, summary, verdict};
 
@@ -62,6 +63,8 @@ pub struct Configured<'a> {
     pub gateway: &'a Gateway,
     /// The callers of the configuration, by name.
     pub callers: Vec<(String, Principal)>,
+    /// The name that each operation has, or would get: what the lock of names says.
+    pub names: Vec<ToolNaming>,
 }
 
 /// Makes the report.
@@ -80,7 +83,7 @@ pub fn survey(inputs: &Inputs<'_>) -> Report {
         (inputs.progress)(index + 1);
     }
     let summary = summary(inputs, &rows);
-    let blockers = groups(inputs, &rows);
+    let blockers = groups(inputs, &mut rows);
     let budget = budget(&rows);
     let (texts, texts_marked) = text::of_document(inputs.document);
     let verdict = verdict(inputs, &summary, &rows, &reconciliation, &budget);
@@ -129,15 +132,11 @@ pub(crate) fn contact(document: &Document) -> Option<String> {
 }
 
 fn names(inputs: &Inputs<'_>, operations: &[OperationRef]) -> HashMap<String, String> {
-    let prefix = inputs
-        .configured
-        .as_ref()
-        .map(|configured| format!("{}_", configured.upstream.name))
-        .unwrap_or_default();
-    let lock = NameLock::default();
-    let proposed = tool_names(operations, &prefix, &lock).or_else(|_| tool_names(operations, "", &lock));
-    proposed
-        .unwrap_or_default()
+    let names = match &inputs.configured {
+        Some(configured) => configured.names.clone(),
+        None => tool_names(operations, "", &NameLock::default()).unwrap_or_default(),
+    };
+    names
         .into_iter()
         .map(|naming| (naming.operation, naming.name))
         .collect()
@@ -252,9 +251,12 @@ fn row(
         notes: Vec::new(),
         request: None,
         text: None,
+        decisive: Vec::new(),
+        undeclared: Vec::new(),
         pin: None,
         seen_by: Vec::new(),
         contract: "none observed".to_owned(),
+        observed: None,
         evidence: inference.evidence,
         pointer,
     };
@@ -265,11 +267,8 @@ fn row(
             for tool in others {
                 of_further_tool(inputs, &mut row, tool);
             }
-            row.status = if row.blockers.is_empty() {
-                Status::Exposed
-            } else {
-                Status::Blocked
-            };
+            let is_held = row.blockers.iter().any(|block| block.severity == Severity::Error);
+            row.status = if is_held { Status::Blocked } else { Status::Exposed };
             let names: BTreeSet<&str> = std::iter::once(row.name.as_str())
                 .chain(row.also.iter().map(String::as_str))
                 .collect();
@@ -300,6 +299,7 @@ fn of_tool(inputs: &Inputs<'_>, row: &mut Row, tool: &Tool) {
             .as_ref()
             .map_or(0, |schema| json_length(schema));
     row.request = golden(&definition.input_schema, tool.plan(), &injected(tool));
+    sets(row, &definition.input_schema, tool.plan());
     answers(inputs, row, tool);
 }
 
@@ -343,11 +343,26 @@ fn answers(inputs: &Inputs<'_>, row: &mut Row, tool: &Tool) {
         let block = held(&hold, &row.pointer);
         row.blockers.push(block);
     }
+    if let Some(contract) = tool.contract() {
+        row.contract = contract.to_string();
+        if contract.is_broken() {
+            row.blockers.push(Block {
+                code: "contract.broken".to_owned(),
+                severity: Severity::Warning,
+                pointer: row.pointer.clone(),
+                text: format!("only {contract}"),
+                clears:
+                    "correct the schema of the answer, or keep with `returns` what it gives, and probe again"
+                        .to_owned(),
+                owner: None,
+            });
+        }
+    }
     let Some(observed) = tool.observed() else {
         return;
     };
     row.class.observed = row.class.observed.max(Some(observed.class));
-    row.contract = observed.to_string();
+    row.observed = Some(observed.to_string());
     if tool.contradiction().is_some() {
         row.blockers.push(Block {
             code: "class.observed".to_owned(),
@@ -355,6 +370,7 @@ fn answers(inputs: &Inputs<'_>, row: &mut Row, tool: &Tool) {
             pointer: row.pointer.clone(),
             text: observed.to_string(),
             clears: observed.clears(),
+            owner: None,
         });
     }
 }
@@ -376,6 +392,7 @@ fn held(hold: &Hold, pointer: &str) -> Block {
             .map_or_else(|| pointer.to_owned(), |evidence| evidence.pointer.clone()),
         text: hold.need.to_string(),
         clears: hold.clears(),
+        owner: None,
     }
 }
 
@@ -390,6 +407,7 @@ fn of_operation(document: &Document, operation: &OperationRef, row: &mut Row) {
         Ok(tool) => {
             measure(row, &tool);
             row.request = golden(&tool.input_schema, &tool.plan, &Object::new());
+            sets(row, &tool.input_schema, &tool.plan);
             row.notes = tool.notes.iter().map(ToString::to_string).collect();
             if !row.exclusions.is_empty() {
                 row.status = Status::Excluded;
@@ -405,6 +423,7 @@ fn of_operation(document: &Document, operation: &OperationRef, row: &mut Row) {
                     pointer: blocker.pointer,
                     text: blocker.text,
                     clears: blocker.clears,
+                    owner: None,
                 })
                 .collect();
         }
@@ -422,6 +441,13 @@ fn measure(row: &mut Row, tool: &Generated) {
         + row.description_bytes
         + row.schema_bytes;
     row.tokens = row.bytes.div_ceil(4);
+}
+
+/// What a caller can set that a service may mean to decide.
+fn sets(row: &mut Row, schema: &Value, plan: &RequestPlan) {
+    let found = settable(schema, plan);
+    row.decisive = found.decisive.iter().map(|place| visible(place)).collect();
+    row.undeclared = found.undeclared.iter().map(|place| visible(place)).collect();
 }
 
 /// A request of arguments that the schema suggests.

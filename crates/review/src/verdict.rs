@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::BlockerSettings;
 use model::{Class, Digest};
 
 use crate::count::{self, Count};
@@ -59,30 +60,41 @@ pub(crate) fn summary(inputs: &Inputs<'_>, rows: &[Row]) -> Summary {
 }
 
 /// Every defect once, the worst first.
-pub(crate) fn groups(inputs: &Inputs<'_>, rows: &[Row]) -> Vec<Group> {
+pub(crate) fn groups(inputs: &Inputs<'_>, rows: &mut [Row]) -> Vec<Group> {
     let contact = contact(inputs.document);
+    let named: &[BlockerSettings] = match &inputs.configured {
+        Some(configured) => &configured.upstream.blockers,
+        None => &[],
+    };
     let mut groups: BTreeMap<(Severity, String, String), Group> = BTreeMap::new();
     for row in rows {
         let mut of_row = BTreeSet::new();
-        for block in &row.blockers {
+        let approvals = &row.approvals;
+        for block in &mut row.blockers {
             let key = (block.severity, block.code.clone(), block.clears.clone());
             let is_new = of_row.insert(key.clone());
             let approved = block.code.strip_prefix("approval.expired.");
-            let owner = row
-                .approvals
+            let answering = BlockerSettings::of(named, &block.code);
+            let approver = approvals
                 .iter()
                 .find(|approval| Some(approval.what.as_str()) == approved)
                 .map(|approval| approval.by.clone());
             let group = groups.entry(key).or_insert_with(|| Group {
                 code: block.code.clone(),
                 severity: block.severity,
-                owner: owner.or_else(|| contact.clone()),
+                owner: answering
+                    .map(|named| named.owner.clone())
+                    .or(approver)
+                    .or_else(|| contact.clone()),
+                due: answering.and_then(|named| named.due).map(|due| due.to_string()),
+                overdue: answering.is_some_and(|named| named.is_overdue(inputs.now)),
                 text: block.text.clone(),
                 clears: block.clears.clone(),
                 count: 0,
                 operations: Vec::new(),
                 pointers: Vec::new(),
             });
+            block.owner.clone_from(&group.owner);
             if is_new {
                 group.count += 1;
                 if group.operations.len() < NAMED_MAX {

@@ -48,6 +48,7 @@ mod posts;
 mod probe;
 mod progress;
 mod readiness;
+mod readiness_evidence;
 mod readiness_forms;
 mod results;
 mod road;

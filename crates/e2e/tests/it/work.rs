@@ -327,6 +327,32 @@ async fn a_client_that_asked_for_it_is_told_how_far_the_work_is() {
 }
 
 #[tokio::test]
+async fn the_pin_covers_where_the_work_is_looked_after() {
+    let pin = async |document: &str| {
+        let house = house("http://127.0.0.1:9", LONG, "server = {}").with_file("jobs.yaml", document);
+        let tools = run(&house, ["tools", "--json"]).await.ended(0).json();
+        tools["tools"][0]["pin"].as_str().unwrap().to_owned()
+    };
+    let document = DOCUMENT
+        .replace("paths:\n", "servers: [{ url: /v1 }]\npaths:\n")
+        .replace(
+            "  /jobs/{job}:\n",
+            "  /jobs/{job}:\n    servers: [{ url: /v1 }]\n",
+        );
+    let first = pin(&document).await;
+    assert_eq!(first, pin(&document).await);
+    // Both operations are sent elsewhere; the one that calls off is another one; none of it touches the start.
+    for (from, to) in [
+        ("    servers: [{ url: /v1 }]", "    servers: [{ url: /v2 }]"),
+        ("operationId: stop,", "operationId: stop, summary: Anew.,"),
+        ("operationId: look\n", "operationId: look\n      summary: Anew.\n"),
+    ] {
+        assert!(document.contains(from), "{from}");
+        assert_ne!(first, pin(&document.replace(from, to)).await, "{to}");
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_look_after_work_is_a_fault_with_its_place() {
     let to = |from: &str, to: &str| LONG.replace(from, to);
     for (long, key, expected) in [

@@ -87,5 +87,9 @@ fn a_tool_is_the_same_whichever_was_made_before_it() {
     }
     // The sizes do make a difference, and the pattern that no gateway can match blocks its operation each time.
     assert!(different.len() > 10, "{}", different.len());
-    assert!(alone("d", &sizes[0]).contains("pattern"), "{}", alone("d", &sizes[0]));
+    assert!(
+        alone("d", &sizes[0]).contains("pattern"),
+        "{}",
+        alone("d", &sizes[0])
+    );
 }

@@ -85,17 +85,24 @@ fn settings(path: &ConfigPath) -> Result<Settings, Failure> {
 struct Looking {
     settings: Settings,
     gateway: Arc<Gateway>,
+    /// Which operation each name belongs to.
+    names: house::names::Names,
 }
 
 impl Looking {
     async fn open(path: &ConfigPath) -> Result<Self, Failure> {
-        let reviewed = review(path).await?;
+        let mut reviewed = review(path).await?;
+        let names = std::mem::take(&mut reviewed.names);
         let sources = house::sources(&reviewed.settings)
             .await
             .map_err(Failure::Problems)?;
         let ledger = house::paper_ledger(&reviewed.settings).await?;
         let (settings, gateway) = house::gateway(reviewed, ledger, sources)?;
-        Ok(Self { settings, gateway })
+        Ok(Self {
+            settings,
+            gateway,
+            names,
+        })
     }
 
     /// Ends the ledger in memory. There is nothing in it that anybody could miss.

@@ -7,12 +7,12 @@ mod witness;
 
 use std::path::Path;
 
-use catalog::{Objection, Observation, Observations, Tool, WitnessState, Witnessed};
+use catalog::{Objection, Observation, Observations, ProbedAnswer, Tool, WitnessState, Witnessed};
 use config::{ProbeSettings, Settings, SystemWorld, WitnessSettings, World as _};
 use gateway::{Asked, Flow, Gateway};
 use identity::Principal;
 use jiff::Timestamp;
-use model::{Arguments, Class, Content, Digest, JsonLimits, ToolName, UpstreamName, Value};
+use model::{Arguments, Class, Content, Digest, JsonLimits, RefusalCode, ToolName, UpstreamName, Value};
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
@@ -42,7 +42,30 @@ struct Probed {
     contradicts: bool,
     witnesses: Vec<Witnessed>,
     sensitive: Vec<catalog::Sensitive>,
+    /// What is known of its answers by now.
+    contract: Option<String>,
     said: String,
+}
+
+/// What came of a call.
+enum Came {
+    /// What left, and its length in bytes.
+    Answer(Value, u64),
+    /// The service said that it failed.
+    Failed(String),
+    /// The answer does not fit what is declared.
+    Unfit(String),
+    /// It was refused on the way, or nothing came.
+    Refused(String),
+}
+
+impl Came {
+    fn into_answer(self) -> Result<Value, String> {
+        match self {
+            Self::Answer(value, _) => Ok(value),
+            Self::Failed(why) | Self::Unfit(why) | Self::Refused(why) => Err(why),
+        }
+    }
 }
 
 /// A gate that is open for probing.
@@ -188,7 +211,14 @@ impl Probing<'_> {
         // Twice before and twice after: a witness that changes by itself says nothing of the call.
         let first = self.measure(plan).await?;
         let before = self.measure(plan).await?;
-        let answered = self.call(&plan.tool, plan.arguments.clone()).await;
+        let came = self.call(&plan.tool, plan.arguments.clone()).await;
+        match &came {
+            Came::Answer(_, bytes) => observations.note_answer(tool, ProbedAnswer::Passed(*bytes)),
+            Came::Failed(_) => observations.note_answer(tool, ProbedAnswer::Failed),
+            Came::Unfit(_) => observations.note_answer(tool, ProbedAnswer::Unfit),
+            Came::Refused(_) => {}
+        }
+        let answered = came.into_answer();
         let after = self.measure(plan).await?;
         let last = self.measure(plan).await?;
         let witnesses: Vec<Witnessed> = plan
@@ -200,13 +230,15 @@ impl Probing<'_> {
                 name: name.clone(),
                 state: if first != before || after != last {
                     WitnessState::Noisy
+                } else if before.lost(after) {
+                    WitnessState::Vanished
                 } else if before != after {
                     WitnessState::Changed
                 } else {
                     WitnessState::Unchanged
                 },
-                before: *before,
-                after: *after,
+                before: before.digest,
+                after: after.digest,
             })
             .collect();
         let (sensitive, failure) = match &answered {
@@ -250,12 +282,13 @@ impl Probing<'_> {
             contradicts,
             witnesses,
             sensitive,
+            contract: observations.contract(tool).map(ToString::to_string),
             said,
         })
     }
 
     /// Calls a tool as any caller would, and gives what would leave.
-    async fn call(&self, tool: &ToolName, arguments: Arguments) -> Result<Value, String> {
+    async fn call(&self, tool: &ToolName, arguments: Arguments) -> Came {
         let asked = Asked {
             name: tool.to_string(),
             arguments,
@@ -267,12 +300,17 @@ impl Probing<'_> {
             cancel: CancellationToken::new(),
             progress: std::sync::Arc::default(),
         };
-        let released = self
-            .gateway
-            .call(self.principal, asked, &flow)
-            .await
-            .map_err(|refusal| format!("{}: {}", refusal.code(), refusal.for_operator()))?;
-        let reply = released.into_reply();
+        let reply = match self.gateway.call(self.principal, asked, &flow).await {
+            Ok(released) => released.into_reply(),
+            Err(refusal) => {
+                let why = format!("{}: {}", refusal.code(), refusal.for_operator());
+                return if refusal.code() == RefusalCode::ResultInvalid {
+                    Came::Unfit(why)
+                } else {
+                    Came::Refused(why)
+                };
+            }
+        };
         let text = reply.content.iter().map(|content| match content {
             Content::Text(text) => text.as_str(),
             // Bytes have no fields by a name.
@@ -280,17 +318,22 @@ impl Probing<'_> {
         });
         let text: String = text.collect();
         if reply.is_error {
-            return Err(text);
+            return Came::Failed(text);
         }
-        Ok(reply
+        let value = reply
             .structured
-            .unwrap_or_else(|| serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text))))
+            .unwrap_or_else(|| serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text)));
+        let bytes = u64::try_from(openapi::json_length(&value)).unwrap_or(u64::MAX);
+        Came::Answer(value, bytes)
     }
 }
 
 /// What the witnesses let conclude; `None`: nothing.
 fn observed(witnesses: &[Witnessed], is_sensitive: bool, succeeded: bool) -> Option<Class> {
     let any = |state: WitnessState| witnesses.iter().any(|one| one.state == state);
+    if any(WitnessState::Vanished) {
+        return Some(Class::Destructive);
+    }
     if any(WitnessState::Changed) {
         return Some(Class::Write);
     }
@@ -367,12 +410,19 @@ mod tests {
 
     #[test]
     fn only_quiet_witnesses_and_a_call_that_succeeded_say_that_nothing_changes() {
-        use WitnessState::{Changed, Noisy, Unchanged};
+        use WitnessState::{Changed, Noisy, Unchanged, Vanished};
         for (states, is_sensitive, succeeded, expected) in [
             (&[Unchanged][..], false, true, Some(Class::Read)),
             (&[Unchanged], true, true, Some(Class::SensitiveRead)),
             (&[Unchanged, Noisy], false, true, Some(Class::Read)),
             (&[Unchanged, Changed], false, true, Some(Class::Write)),
+            (
+                &[Unchanged, Changed, Vanished],
+                false,
+                true,
+                Some(Class::Destructive),
+            ),
+            (&[Vanished], false, false, Some(Class::Destructive)),
             // A change is one, whatever was answered.
             (&[Changed], false, false, Some(Class::Write)),
             (&[Unchanged], false, false, None),

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
-use config::{SystemWorld, UpstreamSettings, World as _};
+use config::{DocumentFile, DocumentRoot, SystemWorld, UpstreamSettings, World as _};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use model::Limits;
@@ -28,21 +28,14 @@ const ROWS_MAX: usize = 60;
 pub(crate) async fn review(args: Review) -> Result<(), Failure> {
     log::start_quiet();
     let bytes = read(&args.document, Limits::default().document_bytes_max)?;
-    let old = match &args.diff {
-        Some(path) => Some(document(
-            path,
-            &read(path, Limits::default().document_bytes_max)?,
-        )?),
-        None => None,
-    };
     let report = match &args.config {
-        None => alone(&args, &bytes, old.as_ref())?,
+        None => alone(&args, &bytes)?,
         Some(config) => {
             let path = ConfigPath {
                 config: config.clone(),
             };
             let looking = Looking::open(&path).await?;
-            let report = with_configuration(&args, &bytes, &looking, old.as_ref()).await;
+            let report = with_configuration(&args, &bytes, &looking).await;
             looking.close().await;
             report?
         }
@@ -51,33 +44,27 @@ pub(crate) async fn review(args: Review) -> Result<(), Failure> {
     judge(&report)
 }
 
-/// A document without a configuration: with the other files of its own folder, and the overlays of the command line.
-fn alone(args: &Review, bytes: &[u8], old: Option<&Document>) -> Result<Report, Failure> {
+/// A document without a configuration: with the other files of its own folder, and the overlays of the command line. So is
+/// an earlier version of it.
+fn alone(args: &Review, bytes: &[u8]) -> Result<Report, Failure> {
     let mut overlays = Vec::new();
     for path in &args.overlays {
         overlays.push(read(path, Limits::default().document_bytes_max)?);
     }
     let overlays: Vec<&[u8]> = overlays.iter().map(Vec::as_slice).collect();
     let folder = Folder::of(&args.document)?;
-    let reading = Reading {
-        limits: DocumentLimits::default(),
-        path: &folder.document,
-        sources: &folder,
-        overlays: &overlays,
-    };
-    let named = |fault| Failure::Input(format!("`{}`: {fault}", args.document.display()));
-    let document = Document::read_with(bytes, &reading).map_err(named)?;
+    let document = folder.read(&args.document, bytes, &overlays)?;
     let before_overlays = if overlays.is_empty() {
         document.operations().count()
     } else {
-        let bare = Reading {
-            overlays: &[],
-            ..reading
-        };
-        Document::read_with(bytes, &bare)
-            .map_err(named)?
-            .operations()
-            .count()
+        folder.read(&args.document, bytes, &[])?.operations().count()
+    };
+    let old = match &args.diff {
+        None => None,
+        Some(path) => {
+            let bytes = read(path, Limits::default().document_bytes_max)?;
+            Some(Folder::of(path)?.read(path, &bytes, &overlays)?)
+        }
     };
     let subject = Subject {
         bytes,
@@ -86,7 +73,7 @@ fn alone(args: &Review, bytes: &[u8], old: Option<&Document>) -> Result<Report, 
         document: &document,
         before_overlays,
     };
-    Ok(made(args, &subject, None, old))
+    Ok(made(args, &subject, None, old.as_ref()))
 }
 
 /// The folder that a document lies in, and the files of it that were read. No link is followed, and nothing above it is read.
@@ -108,6 +95,18 @@ impl Folder {
                 .unwrap_or_default(),
             files: RefCell::default(),
         })
+    }
+
+    /// Reads the document, which was named `path`, with the files of the folder.
+    fn read(&self, path: &Path, bytes: &[u8], overlays: &[&[u8]]) -> Result<Document, Failure> {
+        let reading = Reading {
+            limits: DocumentLimits::default(),
+            path: &self.document,
+            sources: self,
+            overlays,
+        };
+        Document::read_with(bytes, &reading)
+            .map_err(|fault| Failure::Input(format!("`{}`: {fault}", path.display())))
     }
 }
 
@@ -140,21 +139,15 @@ struct Subject<'a> {
     before_overlays: usize,
 }
 
-async fn with_configuration(
-    args: &Review,
-    bytes: &[u8],
-    looking: &Looking,
-    old: Option<&Document>,
-) -> Result<Report, Failure> {
+async fn with_configuration(args: &Review, bytes: &[u8], looking: &Looking) -> Result<Report, Failure> {
     let settings = &looking.settings;
     let upstream = upstream(settings, &args.document, bytes)?;
-    let named = |fault| Failure::Input(format!("`{}`: {fault}", args.document.display()));
-    let read = async |upstream: &UpstreamSettings| {
+    let read = async |upstream: &UpstreamSettings, path: &Path| {
         house::document::read(upstream, &settings.limits, &SystemWorld, Reach::Configured)
             .await
-            .map_err(named)
+            .map_err(|fault| Failure::Input(format!("`{}`: {fault}", path.display())))
     };
-    let document = read(upstream).await?;
+    let document = read(upstream, &args.document).await?;
     let before_overlays = if upstream.overlays.is_empty() {
         document.operations().count()
     } else {
@@ -162,7 +155,11 @@ async fn with_configuration(
             overlays: Vec::new(),
             ..upstream.clone()
         };
-        read(&bare).await?.operations().count()
+        read(&bare, &args.document).await?.operations().count()
+    };
+    let old = match &args.diff {
+        None => None,
+        Some(path) => Some(read(&earlier(upstream, path, settings)?, path).await?),
     };
     // The second counter goes through the same files. One of a server it cannot see, and says so.
     let files = document
@@ -183,6 +180,10 @@ async fn with_configuration(
         upstream,
         gateway: &looking.gateway,
         callers,
+        names: looking
+            .names
+            .of(upstream, &document)
+            .map_err(|fault| Failure::Input(fault.to_string()))?,
     };
     let subject = Subject {
         bytes,
@@ -191,7 +192,27 @@ async fn with_configuration(
         document: &document,
         before_overlays,
     };
-    Ok(made(args, &subject, Some(configured), old))
+    Ok(made(args, &subject, Some(configured), old.as_ref()))
+}
+
+/// An upstream whose document is an earlier version: it has the files of its own folder, and all else is the same.
+fn earlier(
+    upstream: &UpstreamSettings,
+    path: &Path,
+    settings: &config::Settings,
+) -> Result<UpstreamSettings, Failure> {
+    let folder = Folder::of(path)?;
+    Ok(UpstreamSettings {
+        openapi: DocumentFile {
+            path: path.display().to_string(),
+            bytes: read(path, settings.limits.document_bytes_max)?,
+        },
+        root: DocumentRoot {
+            folder: folder.root,
+            document: folder.document,
+        },
+        ..upstream.clone()
+    })
 }
 
 /// The upstream of the configuration that has exactly these bytes.
@@ -258,11 +279,6 @@ fn bar(operations: usize) -> ProgressBar {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
-}
-
-fn document(path: &Path, bytes: &[u8]) -> Result<Document, Failure> {
-    Document::read(bytes, &DocumentLimits::default())
-        .map_err(|fault| Failure::Input(format!("`{}`: {fault}", path.display())))
 }
 
 /// A file of at most so many bytes, and one more, so that the reader of documents can say that it is too long.
@@ -368,11 +384,19 @@ fn table(report: &Report) {
                 group.code.clone(),
                 group.count.to_string(),
                 group.pointers.first().cloned().unwrap_or_default(),
+                group.owner_in_words(),
                 group.clears.clone(),
             ]
         });
         print::table(
-            &["severity", "blocker", "operations", "place", "what clears it"],
+            &[
+                "severity",
+                "blocker",
+                "operations",
+                "place",
+                "owner",
+                "what clears it",
+            ],
             rows.collect(),
         );
     }

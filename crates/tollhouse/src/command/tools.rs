@@ -30,7 +30,9 @@ pub(crate) async fn tools(args: Tools) -> Result<(), Failure> {
 }
 
 fn say(args: &Tools, looking: &Looking) -> Result<(), Failure> {
-    let Looking { settings, gateway } = looking;
+    let Looking {
+        settings, gateway, ..
+    } = looking;
     match &args.caller {
         None => all(gateway, args.format.json),
         Some(name) => {
