@@ -185,11 +185,11 @@ pub fn sse(data: &[u8]) {
     {
         let written = wire::sse::event(Some(id), data);
         let read = read_events(&written, 5, usize::MAX).expect("what is written can be read");
-        let texts: Vec<(&str, Option<&str>)> = read
+        let texts: Vec<(&[u8], Option<&str>)> = read
             .iter()
             .map(|event| (&*event.data, event.id.as_deref()))
             .collect();
-        assert_eq!(texts, [(text, Some(id))]);
+        assert_eq!(texts, [(text.as_bytes(), Some(id))]);
     }
 }
 
@@ -197,7 +197,11 @@ fn read_events(data: &[u8], size: usize, limit: usize) -> Result<Vec<Event>, Sse
     let mut reader = Reader::new(limit);
     let mut events = Vec::new();
     for chunk in data.chunks(size) {
-        events.extend(reader.push(chunk)?);
+        reader.feed(chunk.to_vec().into());
+        while let Some(event) = reader.read()? {
+            assert!(std::str::from_utf8(&event.data).is_ok(), "data that is no text");
+            events.push(event);
+        }
     }
     Ok(events)
 }

@@ -152,6 +152,16 @@ impl Access {
         }
     }
 
+    /// What every request of an upstream carries that has no document: its one `credential`.
+    #[must_use]
+    pub fn of_every_request(credentials: &CredentialSettings) -> Self {
+        match credentials {
+            CredentialSettings::Every(setting) => Self::every(setting, &[]),
+            // Schemes are names of a document.
+            CredentialSettings::None | CredentialSettings::Schemes(_) => Self { needed: Vec::new() },
+        }
+    }
+
     fn every(setting: &CredentialSetting, all: &[Requirement]) -> Self {
         let mut scopes: Vec<String> = all.iter().flat_map(|one| one.scopes.iter().cloned()).collect();
         scopes.sort_unstable();

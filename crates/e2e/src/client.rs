@@ -39,7 +39,6 @@ pub struct Events {
     pub headers: HeaderMap,
     body: Incoming,
     reader: Reader,
-    waiting: std::collections::VecDeque<Event>,
 }
 
 impl Http {
@@ -81,7 +80,6 @@ impl Http {
             headers: parts.headers,
             body,
             reader: Reader::new(16 << 20),
-            waiting: std::collections::VecDeque::new(),
         }
     }
 
@@ -115,9 +113,11 @@ impl Answer {
             .header("content-type")
             .is_some_and(|media| media.starts_with("text/event-stream"))
         {
-            let events = Reader::new(16 << 20).push(&self.body).unwrap();
+            let mut reader = Reader::new(16 << 20);
+            reader.feed(self.body.clone());
+            let events: Vec<Event> = std::iter::from_fn(|| reader.read().unwrap()).collect();
             let data = &events.last().expect("an event").data;
-            return serde_json::from_str(data).unwrap();
+            return serde_json::from_slice(data).unwrap();
         }
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {} {text:?}", self.status))
     }
@@ -166,14 +166,14 @@ impl Events {
     /// The next event; `None` at the end of the stream. Comments are passed over.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(event) = self.waiting.pop_front() {
+            if let Some(event) = self.reader.read().unwrap() {
                 return Some(event);
             }
             let frame = tokio::time::timeout(PATIENCE, self.body.frame())
                 .await
                 .expect("the stream goes on")?;
             if let Ok(data) = frame.unwrap().into_data() {
-                self.waiting.extend(self.reader.push(&data).unwrap());
+                self.reader.feed(data);
             }
         }
     }
@@ -183,7 +183,7 @@ impl Events {
         loop {
             let event = self.next().await?;
             if !event.data.is_empty() {
-                return Some(serde_json::from_str(&event.data).unwrap());
+                return Some(serde_json::from_slice(&event.data).unwrap());
             }
         }
     }

@@ -160,6 +160,11 @@ limits! {
     upstream_connect_timeout: Duration, Millis, 5 * SECOND, 1, 5 * MINUTE, "How long a connection to an upstream may take, with its TLS handshake.";
     upstream_body_bytes_max: usize, Bytes, 8 * MIB, 256, 1_024 * MIB, "The answer of an upstream, after which it is cut off and withheld.";
     upstream_headers_bytes_max: usize, Bytes, 64 * KIB, 8 * KIB, MIB, "The headers of an upstream's answer.";
+    upstream_stream_bytes_max: usize, Bytes, 64 * MIB, 256, 16 * 1_024 * MIB, "All events of an MCP server that belong to one call; more ends the call.";
+    upstream_stream_messages_max: usize, Count, 10_000, 1, 10_000_000, "Messages of an MCP server that belong to one call; one more ends the call.";
+    upstream_idle_timeout: Duration, Millis, 5 * MINUTE, 10, 24 * HOUR, "How long an event stream of an MCP server may be silent, comments included; then it is taken for broken.";
+    upstream_resumes_max: usize, Count, 5, 0, 1_000, "Tries in a row to take up an event stream of an MCP server that broke.";
+    upstream_retry_max: Duration, Millis, MINUTE, 50, HOUR, "The longest pause that an MCP server may ask for before its event stream is taken up again; one that asks for more is given up.";
     upstream_connections_max: usize, Count, 256, 1, 100_000, "Idle connections kept to one upstream.";
     result_bytes_max: usize, Bytes, MIB, 256, 256 * MIB, "A result on its way to an agent; more is withheld.";
     config_bytes_max: usize, Bytes, MIB, KIB, 64 * MIB, "A configuration or policy file.";

@@ -18,13 +18,33 @@
 )]
 
 mod answer;
+#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
+mod challenge;
 mod credential;
+#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
+mod endpoint;
+#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
+mod event_stream;
 mod fault;
 mod link;
+#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
+mod link_fault;
+#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
+mod listening;
+#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
+mod old_sse;
 mod outgoing;
 mod preview;
+#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
+mod resume;
 mod service;
+#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
+mod streamable;
+#[cfg(test)]
+mod tests;
 mod token;
+#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
+mod transport;
 mod work;
 
 pub use answer::Answer;

@@ -11,6 +11,8 @@ pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 pub const METHOD: &str = "mcp-method";
 /// Which tool the body names (HM-03).
 pub const NAME: &str = "mcp-name";
+/// How the headers begin that repeat an argument (HM-14).
+pub const PARAM: &str = "mcp-param-";
 /// The session of the legacy era (HL-12).
 pub const SESSION: &str = "mcp-session-id";
 /// Where a client wants to resume a stream (HL-11).

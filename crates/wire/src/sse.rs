@@ -2,16 +2,17 @@
 //!
 //! Source: WHATWG HTML, "Server-sent events"; MCP rules HL-06, HL-11, HM-10. What the data means is not looked at.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 
 /// One event as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Event {
-    /// Its `event` field; empty means `message`.
+    /// Its `event` field; empty for `message`, whether that was written or not.
     pub name: String,
-    /// Its data; several `data` lines are joined by line feeds.
-    pub data: String,
-    /// Its `id`, if this event sets one.
+    /// Its data, UTF-8; several `data` lines are joined by line feeds. One line that came in one chunk is a part of that
+    /// chunk, which it keeps in memory.
+    pub data: Bytes,
+    /// Its `id`, if this event sets one; an empty one takes back what was set before.
     pub id: Option<String>,
     /// The `retry` time in milliseconds, if this event sets one.
     pub retry_ms: Option<u64>,
@@ -64,17 +65,41 @@ pub enum SseFault {
 }
 
 /// Reads events out of chunks that may end anywhere, also inside a character.
+///
+/// What an event holds so far and the line that is being read are together at most as long as one event may be. Comments
+/// and unknown fields are forgotten line by line.
+///
+/// ```
+/// use wire::sse::Reader;
+/// let mut reader = Reader::new(1_000);
+/// reader.feed("id: 7\ndata: {}\n\nda".into());
+/// let event = reader.read().unwrap().expect("a whole event");
+/// assert_eq!((event.id.as_deref(), &*event.data), (Some("7"), &b"{}"[..]));
+/// assert!(reader.read().unwrap().is_none(), "the next one is not whole");
+/// ```
 #[derive(Debug)]
 pub struct Reader {
     event_bytes_max: usize,
+    /// What was not looked at yet.
+    chunk: Bytes,
+    /// The beginning of a line whose end did not come yet.
     line: BytesMut,
     /// Whether the last byte was a carriage return, so that a line feed now belongs to it.
     after_return: bool,
-    /// Whether nothing came yet: a byte order mark here is not text.
+    /// Whether no line was read yet: a byte order mark here is not text.
     at_start: bool,
     event: Event,
-    has_data: bool,
-    bytes: usize,
+    data: Data,
+}
+
+/// The data of an event that is not whole yet.
+#[derive(Debug)]
+enum Data {
+    None,
+    /// One line, as it came.
+    Line(Bytes),
+    /// Several lines.
+    Lines(BytesMut),
 }
 
 impl Reader {
@@ -83,66 +108,103 @@ impl Reader {
     pub fn new(event_bytes_max: usize) -> Self {
         Self {
             event_bytes_max,
+            chunk: Bytes::new(),
             line: BytesMut::new(),
             after_return: false,
             at_start: true,
             event: Event::default(),
-            has_data: false,
-            bytes: 0,
+            data: Data::None,
         }
     }
 
-    /// Reads the next chunk and gives the events that it completes, in order. An event that the stream's end cuts
-    /// off never comes.
+    /// Takes the next chunk. Nothing is copied where the one before was read to its end.
+    pub fn feed(&mut self, chunk: Bytes) {
+        if self.chunk.is_empty() {
+            self.chunk = chunk;
+        } else {
+            self.chunk = Bytes::from([&*self.chunk, &*chunk].concat());
+        }
+    }
+
+    /// The next event; `None` where another chunk is needed. An event that the stream's end cuts off never comes.
     ///
     /// # Errors
     /// [`SseFault`]; the reader is of no use afterwards.
-    pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<Event>, SseFault> {
-        let mut events = Vec::new();
-        for &byte in chunk {
-            if std::mem::take(&mut self.after_return) && byte == b'\n' {
+    pub fn read(&mut self) -> Result<Option<Event>, SseFault> {
+        while let Some(line) = self.next_line()? {
+            let mut text = std::str::from_utf8(&line).map_err(|_| SseFault::Encoding)?;
+            if std::mem::take(&mut self.at_start) {
+                text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+            }
+            if !text.is_empty() {
+                let (field, value) = text.split_once(':').unwrap_or((text, ""));
+                let value = value.strip_prefix(' ').unwrap_or(value);
+                self.field(field, value, &line);
                 continue;
             }
-            if byte == b'\n' || byte == b'\r' {
-                self.after_return = byte == b'\r';
-                if let Some(event) = self.end_line()? {
-                    events.push(event);
-                }
-                continue;
+            if let Some(event) = self.end_event() {
+                return Ok(Some(event));
             }
-            self.bytes += 1;
-            if self.bytes > self.event_bytes_max {
-                return Err(SseFault::Long {
-                    max: self.event_bytes_max,
-                });
-            }
-            self.line.extend_from_slice(&[byte]);
         }
-        Ok(events)
+        Ok(None)
     }
 
-    fn end_line(&mut self) -> Result<Option<Event>, SseFault> {
-        let line = self.line.split();
-        let mut text = std::str::from_utf8(&line).map_err(|_| SseFault::Encoding)?;
-        if std::mem::take(&mut self.at_start) {
-            text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    /// The next line without its end.
+    fn next_line(&mut self) -> Result<Option<Bytes>, SseFault> {
+        if self.after_return && !self.chunk.is_empty() {
+            self.after_return = false;
+            if self.chunk.first() == Some(&b'\n') {
+                self.chunk.advance(1);
+            }
         }
-        if text.is_empty() {
-            self.bytes = 0;
-            let has_data = std::mem::take(&mut self.has_data);
-            let event = std::mem::take(&mut self.event);
-            // An event without data is not dispatched by a browser; ours carries its id, which matters (HL-06).
-            return Ok((has_data || event.id.is_some() || event.retry_ms.is_some()).then_some(event));
+        let end = memchr::memchr2(b'\n', b'\r', &self.chunk);
+        let held = self.held() + self.line.len() + end.unwrap_or(self.chunk.len());
+        if held > self.event_bytes_max {
+            return Err(SseFault::Long {
+                max: self.event_bytes_max,
+            });
         }
-        let (field, value) = text.split_once(':').unwrap_or((text, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
+        let Some(end) = end else {
+            self.line.extend_from_slice(&self.chunk);
+            self.chunk.clear();
+            return Ok(None);
+        };
+        let rest = self.chunk.split_to(end);
+        self.after_return = self.chunk.first() == Some(&b'\r');
+        self.chunk.advance(1);
+        if self.line.is_empty() {
+            return Ok(Some(rest));
+        }
+        self.line.extend_from_slice(&rest);
+        Ok(Some(self.line.split().freeze()))
+    }
+
+    /// How many bytes the event has so far.
+    fn held(&self) -> usize {
+        let data = match &self.data {
+            Data::None => 0,
+            Data::Line(line) => line.len(),
+            Data::Lines(lines) => lines.len(),
+        };
+        data + self.event.name.len() + self.event.id.as_ref().map_or(0, String::len)
+    }
+
+    /// Takes one field; `value` is a part of `line`.
+    fn field(&mut self, field: &str, value: &str, line: &Bytes) {
         match field {
             "data" => {
-                if std::mem::replace(&mut self.has_data, true) {
-                    self.event.data.push('\n');
-                }
-                self.event.data.push_str(value);
+                self.data = match std::mem::replace(&mut self.data, Data::None) {
+                    Data::None => Data::Line(line.slice_ref(value.as_bytes())),
+                    Data::Line(first) => {
+                        let mut lines = BytesMut::with_capacity(first.len() + value.len() + 1);
+                        lines.extend_from_slice(&first);
+                        Data::Lines(joined(lines, value))
+                    }
+                    Data::Lines(lines) => Data::Lines(joined(lines, value)),
+                };
             }
+            // Nothing has to be kept of the common name.
+            "event" if value == "message" => self.event.name.clear(),
             "event" => value.clone_into(&mut self.event.name),
             "id" if !value.contains('\0') => self.event.id = Some(value.to_owned()),
             "retry" if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -151,8 +213,31 @@ impl Reader {
             // Comments and unknown fields.
             _ => {}
         }
-        Ok(None)
     }
+
+    /// What an empty line ends, if there is anything.
+    fn end_event(&mut self) -> Option<Event> {
+        let mut event = std::mem::take(&mut self.event);
+        let has_data = match std::mem::replace(&mut self.data, Data::None) {
+            Data::None => false,
+            Data::Line(line) => {
+                event.data = line;
+                true
+            }
+            Data::Lines(lines) => {
+                event.data = lines.freeze();
+                true
+            }
+        };
+        // An event without data is not dispatched by a browser; ours carries its id, which matters (HL-06).
+        (has_data || event.id.is_some() || event.retry_ms.is_some()).then_some(event)
+    }
+}
+
+fn joined(mut lines: BytesMut, line: &str) -> BytesMut {
+    lines.extend_from_slice(b"\n");
+    lines.extend_from_slice(line.as_bytes());
+    lines
 }
 
 #[cfg(test)]
@@ -162,11 +247,22 @@ mod tests {
     use super::*;
 
     fn read(chunks: &[&[u8]]) -> Vec<Event> {
-        let mut reader = Reader::new(1_000);
-        chunks
-            .iter()
-            .flat_map(|chunk| reader.push(chunk).unwrap())
-            .collect()
+        all(&mut Reader::new(1_000), chunks).unwrap()
+    }
+
+    fn all(reader: &mut Reader, chunks: &[&[u8]]) -> Result<Vec<Event>, SseFault> {
+        let mut events = Vec::new();
+        for chunk in chunks {
+            reader.feed(Bytes::copy_from_slice(chunk));
+            while let Some(event) = reader.read()? {
+                events.push(event);
+            }
+        }
+        Ok(events)
+    }
+
+    fn text(event: &Event) -> &str {
+        std::str::from_utf8(&event.data).unwrap()
     }
 
     #[test]
@@ -178,10 +274,10 @@ mod tests {
         ]);
         assert_eq!(events.len(), 2);
         assert_eq!(
-            (events[0].id.as_deref(), events[0].data.as_str()),
+            (events[0].id.as_deref(), text(&events[0])),
             (Some("s1-0"), "{\"a\":1}")
         );
-        assert_eq!((events[1].id.as_deref(), events[1].data.as_str()), (None, "x"));
+        assert_eq!((events[1].id.as_deref(), text(&events[1])), (None, "x"));
     }
 
     #[test]
@@ -202,7 +298,7 @@ mod tests {
         let events = read(&[&event(None, b"a\r\nid: evil\n\nb")]);
         assert_eq!(events.len(), 1);
         assert_eq!(
-            (events[0].data.as_str(), events[0].id.as_deref()),
+            (text(&events[0]), events[0].id.as_deref()),
             ("a\nid: evil\n\nb", None)
         );
     }
@@ -229,10 +325,43 @@ mod tests {
 
     #[test]
     fn an_event_passes_at_the_limit_and_not_one_past_it() {
-        let mut reader = Reader::new(10);
-        assert_eq!(reader.push(b"data: 1234\n\n").unwrap().len(), 1);
-        assert_eq!(reader.push(b"data: 12345\n\n"), Err(SseFault::Long { max: 10 }));
-        assert_eq!(Reader::new(10).push(b"data: \xff\n"), Err(SseFault::Encoding));
+        let long = Err(SseFault::Long { max: 10 });
+        for (stream, expected) in [
+            (&b"data: 1234\n\ndata: 1234\n\n"[..], Ok(2)),
+            (b"data: 12345\n\n", long.clone()),
+            (b"data: 12345", long.clone()),
+            // Four bytes, a line feed between, and a line that still fits beside what is held.
+            (b"data:1234\ndata:\n\n", Ok(1)),
+            (b"data:1234\ndata:12\n\n", long.clone()),
+            (b"event:1234\ndata:12\n\n", long.clone()),
+            (b"id:1234567\ndata\n\n", long.clone()),
+            // Comments are not held, and are no longer than an event.
+            (b":345678901\n:345678901\n:345678901\ndata\n\n", Ok(1)),
+            (b":3456789012", long.clone()),
+            (b"data: \xff\n", Err(SseFault::Encoding)),
+        ] {
+            let read = all(&mut Reader::new(10), &[stream]).map(|events| events.len());
+            assert_eq!(read, expected, "{:?}", String::from_utf8_lossy(stream));
+        }
+    }
+
+    #[test]
+    fn data_that_comes_in_one_chunk_is_not_copied() {
+        let chunk = Bytes::from_static(b"data: {\"a\":1}\n\n");
+        let mut reader = Reader::new(1_000);
+        reader.feed(chunk.clone());
+        let event = reader.read().unwrap().unwrap();
+        assert_eq!(event.data.as_ptr(), chunk[6..].as_ptr());
+    }
+
+    #[test]
+    fn a_chunk_may_be_fed_before_the_last_one_is_read() {
+        let mut reader = Reader::new(1_000);
+        reader.feed(Bytes::from_static(b"data: a\n\nda"));
+        reader.feed(Bytes::from_static(b"ta: b\n\n"));
+        assert_eq!(text(&reader.read().unwrap().unwrap()), "a");
+        assert_eq!(text(&reader.read().unwrap().unwrap()), "b");
+        assert_eq!(reader.read(), Ok(None));
     }
 
     proptest! {
@@ -254,14 +383,14 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = Reader::new(100).push(&bytes);
+            let _ = all(&mut Reader::new(100), &[&bytes]);
         }
 
         #[test]
         fn any_data_survives(data in "[^\r]{0,80}") {
             let events = read(&[&event(Some("1"), data.as_bytes())]);
             prop_assert_eq!(events.len(), 1);
-            prop_assert_eq!(&events[0].data, &data);
+            prop_assert_eq!(&events[0].data, data.as_bytes());
         }
     }
 }
