@@ -1,7 +1,8 @@
 // Builds requests as another program does, for a differential check: swagger-client, which serialises by the document alone.
 //
 // The file that is named holds one JSON object, {"document": PATH, "calls": [{"operation": "GET /a/{b}", "arguments": {…}}, …]}.
-// Standard output: one JSON object a line and call, {"method", "target", "type", "body"} or {"fault"}.
+// Standard output: one JSON object a line and call, {"method", "target", "headers", "type", "body"} or {"fault"};
+// `headers` are those that are parameters.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -53,6 +54,8 @@ for (const { operation, arguments: given } of calls) {
     const values = Object.fromEntries(Object.entries(given).filter(([name]) => names.has(name)));
     const rest = Object.entries(given).filter(([name]) => !names.has(name));
     const options = { spec, pathName: path, method: method.toLowerCase(), parameters: values };
+    // It finds an operation by its id alone.
+    own.operationId ??= operation;
     options.operationId = own.operationId;
     if (own.requestBody) {
       const types = Object.keys(own.requestBody.content);
@@ -69,6 +72,11 @@ for (const { operation, arguments: given } of calls) {
       JSON.stringify({
         method: request.method,
         target: request.url.replace("http://service.invalid", ""),
+        headers: Object.fromEntries(
+          parameters
+            .filter((parameter) => parameter.in === "header" && headers[parameter.name.toLowerCase()] !== undefined)
+            .map((parameter) => [parameter.name.toLowerCase(), String(headers[parameter.name.toLowerCase()])]),
+        ),
         type: headers["content-type"] ?? null,
         body,
       }),

@@ -200,6 +200,8 @@ codes! {
         ServerOwn = "server.own";
         /// The path has a fragment, which is not sent.
         PathFragment = "path.fragment";
+        /// The path has a query, which is sent with every request.
+        PathQuery = "path.query";
         /// The parameter is left to the gateway or to the operator's credential.
         ParameterIgnored = "parameter.ignored";
         /// A path parameter that the template does not use.

@@ -15,7 +15,7 @@ use crate::form::{self, FieldFault, FieldForm};
 use crate::media::Kind;
 use crate::operation::OperationKey;
 use crate::serial::{Nesting, Serial, SerialFault, Style, text};
-use crate::template::Template;
+use crate::template::{FixedQuery, Template};
 use crate::text::excerpt;
 
 /// The longest path and query, in bytes. Servers commonly refuse longer ones.
@@ -30,6 +30,8 @@ pub struct RequestPlan {
     /// What stands before the path of every request, by the operator's word.
     pub(crate) base_path: String,
     pub(crate) template: Template,
+    /// What the path of the document has behind a `?`.
+    pub(crate) fixed_query: Option<FixedQuery>,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) accept: String,
     /// Names of query parameters, whether or not they are arguments.
@@ -315,7 +317,7 @@ impl RequestPlan {
 
     fn target(&self, given: &[(&Argument, &Value)]) -> Result<String, BuildFault> {
         let mut in_path: BTreeMap<&str, String> = BTreeMap::new();
-        let mut query: Vec<String> = Vec::new();
+        let mut query: Vec<String> = self.fixed_query.iter().flat_map(FixedQuery::pairs).collect();
         for (argument, value) in given {
             match argument.place {
                 ArgumentPlace::Path => {

@@ -95,6 +95,11 @@ impl Pointer {
         find(&self.0, root)
     }
 
+    /// The value at a place that is written as a pointer is.
+    pub(crate) fn find_at<'d>(place: &str, root: &'d Value) -> Option<&'d Value> {
+        find(place, root)
+    }
+
     /// The value that the fragment of a reference names, without a pointer to it.
     pub(crate) fn find_fragment<'d>(fragment: &str, root: &'d Value) -> Option<&'d Value> {
         if fragment.starts_with('/') && is_canonical(fragment) {

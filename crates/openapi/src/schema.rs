@@ -232,6 +232,17 @@ impl<'d, 'f> Converter<'d, 'f> {
     }
 
     fn object(&mut self, at: &mut Pointer, object: &'d Object, site: &Site<'_, 'd>) -> Value {
+        if let Some(anchor) = self.recursive(at, object) {
+            self.note(
+                NoteKind::SchemaDialectMismatch,
+                at,
+                format!(
+                    "`$recursiveRef` is of an older dialect; carried over as a reference to `{}`",
+                    excerpt(&anchor)
+                ),
+            );
+            return self.pure_reference(at, object, &anchor, site.mode);
+        }
         if let Some(reference) = object.get("$ref") {
             let Some(text) = reference.as_str() else {
                 self.malformed(at, "`$ref` is not a text");
@@ -289,6 +300,28 @@ impl<'d, 'f> Converter<'d, 'f> {
             return self.nullable(at, out);
         }
         Value::Object(out)
+    }
+
+    /// What `$recursiveRef: "#"` of 2019-09 means where it stands alone: the schema around it that says
+    /// `$recursiveAnchor: true`, the nearest one.
+    ///
+    /// A schema further out, which refers to that one and says it as well, would be meant instead; such documents were not
+    /// met, and a reviewer is told.
+    fn recursive(&self, at: &Pointer, object: &'d Object) -> Option<String> {
+        let is_alone = object.len() == 1 && object.get("$recursiveRef").and_then(Value::as_str) == Some("#");
+        if !is_alone {
+            return None;
+        }
+        let mut place = at.as_str();
+        while let Some((outer, _)) = place.rsplit_once('/') {
+            place = outer;
+            let fragment = place.strip_prefix('#')?;
+            let around = Pointer::find_at(place, self.resolver.root())?;
+            if around.get("$recursiveAnchor") == Some(&Value::Bool(true)) {
+                return Some(format!("#{}", crate::swagger::fragment(fragment)));
+            }
+        }
+        None
     }
 
     /// One keyword. Each arm carries it over, leaves it out, or blocks; what is no keyword of 2020-12 is left out.

@@ -62,6 +62,52 @@ pub(crate) fn encode_reserved(text: &str) -> String {
     utf8_percent_encode(text, QUERY_RESERVED).to_string()
 }
 
+/// A query that a document wrote into a path, as `beta=true`: sent with every request as it is.
+///
+/// Invariant: pairs of a name and a value, encoded, that no other pair and no fragment can begin in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FixedQuery {
+    pairs: Vec<(String, String)>,
+}
+
+impl FixedQuery {
+    /// Reads what stands behind the `?`. `None` where a part of it could be read in another way: a variable, a name
+    /// without a value, a `+`, an escape that is none, a name that stands twice.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let plain = |part: &str| {
+            let is_plain =
+                |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%');
+            let escapes = part
+                .split('%')
+                .skip(1)
+                .all(|part| part.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2);
+            (!part.is_empty() && part.bytes().all(is_plain) && escapes).then(|| part.to_owned())
+        };
+        let pairs = text
+            .split('&')
+            .map(|pair| {
+                let (name, value) = pair.split_once('=')?;
+                Some((plain(name)?, plain(value)?))
+            })
+            .collect::<Option<Vec<_>>>()?;
+        let query = Self { pairs };
+        let distinct: BTreeSet<String> = query.names().collect();
+        (distinct.len() == query.pairs.len()).then_some(query)
+    }
+
+    /// The names, as a service reads them.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        self.pairs
+            .iter()
+            .map(|(name, _)| percent_decode_str(name).decode_utf8_lossy().into_owned())
+    }
+
+    /// The pairs, as they are sent.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = String> {
+        self.pairs.iter().map(|(name, value)| format!("{name}={value}"))
+    }
+}
+
 /// A path template that was parsed.
 ///
 /// Invariant: at least one segment; no fixed segment is `.` or `..` in any encoding; every variable stands once.

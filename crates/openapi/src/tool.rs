@@ -33,7 +33,7 @@ use crate::security;
 use crate::serial::Nesting;
 use crate::server;
 use crate::shape::Work;
-use crate::template::Template;
+use crate::template::{FixedQuery, Template};
 use crate::text::excerpt;
 
 /// What the operator says about a tool.
@@ -155,7 +155,7 @@ fn make(
     let resolver = document.resolver();
     let method = reference.key().method();
     let operation = located(document, reference, findings)?;
-    let template = template(reference, method, findings);
+    let (template, fixed_query) = template(reference, method, findings);
     let mut work = Work::new();
     let dialect = resolver.root().get("jsonSchemaDialect").and_then(Value::as_str);
     if dialect.is_some_and(|dialect| !is_known_dialect(dialect)) {
@@ -182,11 +182,20 @@ fn make(
         nesting: options.nesting,
     };
     let parameters = parameter::read(resolver, &mut work, &lists, (&credentials, wire), findings);
-    let query_names: BTreeSet<String> = parameters
+    let mut query_names: BTreeSet<String> = parameters
         .in_query
         .iter()
         .map(|name| (*name).to_owned())
         .collect();
+    if let Some(fixed) = &fixed_query {
+        fixed_apart(
+            fixed,
+            &mut query_names,
+            &parameters,
+            &reference.path_item,
+            findings,
+        );
+    }
     let parameters = in_template(parameters, template.as_ref(), &reference.path_item, findings);
     let site = BodySite {
         resolver,
@@ -261,6 +270,7 @@ fn make(
             operation: reference.key().clone(),
             base_path: options.base_path.clone(),
             template: template?,
+            fixed_query,
             arguments: drafts.into_iter().map(Draft::into_argument).collect(),
             accept: success.accept,
             query_names,
@@ -309,7 +319,39 @@ fn located<'d>(
     operation
 }
 
-fn template(reference: &OperationRef, method: Method, findings: &mut Findings) -> Option<Template> {
+/// Lets nothing that a caller sends take the place of what the path has fixed in the query.
+fn fixed_apart(
+    fixed: &FixedQuery,
+    names: &mut BTreeSet<String>,
+    parameters: &Parameters<'_>,
+    path_item: &Pointer,
+    findings: &mut Findings,
+) {
+    let is_whole = parameters
+        .usable
+        .iter()
+        .any(|parameter| parameter.place == Place::QueryString);
+    for name in fixed.names() {
+        if is_whole || !names.insert(name.clone()) {
+            findings.block(Blocker::new(
+                BlockerCause::PathMalformed,
+                path_item,
+                format!(
+                    "the path fixes `{}` of the query, and a parameter sets it, too",
+                    excerpt(&name)
+                ),
+                "leave it out of the path, or of the parameters",
+            ));
+        }
+    }
+}
+
+/// The path, and the query that a document wrote into it.
+fn template(
+    reference: &OperationRef,
+    method: Method,
+    findings: &mut Findings,
+) -> (Option<Template>, Option<FixedQuery>) {
     if method == Method::Additional {
         findings.block(Blocker::new(
             BlockerCause::OperationMethod,
@@ -338,18 +380,34 @@ fn template(reference: &OperationRef, method: Method, findings: &mut Findings) -
             format!("`#{}` of the path is not sent", excerpt(fragment)),
         );
     }
-    match Template::parse(path) {
-        Ok(template) => Some(template),
-        Err(fault) => {
-            findings.block(Blocker::new(
-                BlockerCause::PathMalformed,
-                &reference.path_item,
-                fault.to_string(),
-                "write a path as `/invoices/{id}`",
-            ));
-            None
-        }
+    // What cannot be read as a query stays where the template refuses it.
+    let (path, query) = match path
+        .split_once('?')
+        .map(|(path, query)| (path, FixedQuery::parse(query)))
+    {
+        Some((path, Some(query))) => (path, Some(query)),
+        Some((_, None)) | None => (path, None),
+    };
+    if let Some(query) = &query {
+        let pairs: Vec<String> = query.pairs().collect();
+        findings.note(
+            NoteKind::PathQuery,
+            &reference.path_item,
+            format!(
+                "`{}` of the path is sent with every request",
+                excerpt(&pairs.join("&"))
+            ),
+        );
     }
+    let template = Template::parse(path).map_err(|fault| {
+        findings.block(Blocker::new(
+            BlockerCause::PathMalformed,
+            &reference.path_item,
+            fault.to_string(),
+            "write a path as `/invoices/{id}`",
+        ));
+    });
+    (template.ok(), query)
 }
 
 /// The parameters of the path item and of the ones behind its `$ref`, nearest first.

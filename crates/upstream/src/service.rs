@@ -14,7 +14,7 @@ use openapi::BuildFault;
 use policy::Permitted;
 use tokio::time::Instant;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, retry_after};
 use crate::credential::{CredentialFault, Credentials, Tokens};
 use crate::fault::SendFault;
 use crate::link;
@@ -504,11 +504,7 @@ impl Service {
                     .trim()
                     .to_ascii_lowercase()
             });
-        let after = answer
-            .headers
-            .get(header::RETRY_AFTER)
-            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
-            .map(Duration::from_secs);
+        let after = retry_after(&answer.headers);
         let links: Vec<&str> = answer
             .headers
             .get_all(header::LINK)

@@ -18,3 +18,4 @@ mod requests;
 mod road;
 mod schemas;
 mod sdks;
+mod styles;

@@ -12,10 +12,10 @@ use openapi::{Document, DocumentLimits, NoteKind, Prepared, ToolOptions, sample_
 use serde_json::{Map, Value, json};
 
 /// One call and the request that we make of it.
-struct Call {
-    operation: String,
-    arguments: Map<String, Value>,
-    ours: Prepared,
+pub(crate) struct Call {
+    pub(crate) operation: String,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) ours: Prepared,
 }
 
 /// A request as it is compared.
@@ -25,11 +25,20 @@ struct Compared {
     path: String,
     /// The pairs of the query as they are written, in alphabetical order.
     query: Vec<String>,
+    /// The headers that are arguments, by their names in lower case.
+    headers: BTreeMap<String, String>,
+    /// The media type of the body, where there is one.
+    content_type: Option<String>,
     body: Option<Value>,
 }
 
 impl Compared {
-    fn new(method: &str, target: &str, body: Option<Value>) -> Self {
+    fn new(
+        method: &str,
+        target: &str,
+        headers: BTreeMap<String, String>,
+        body: Option<(String, Value)>,
+    ) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut query: Vec<String> = query
             .split('&')
@@ -41,20 +50,38 @@ impl Compared {
             method: method.to_owned(),
             path: path.to_owned(),
             query,
-            body,
+            headers,
+            content_type: body.as_ref().map(|(content_type, _)| content_type.clone()),
+            body: body.map(|(_, body)| body),
         }
     }
 
     fn of_ours(ours: &Prepared) -> Self {
-        let body = ours.body.as_ref().map(|body| value_of(&text(&body.bytes)));
-        Self::new(ours.method, &ours.path_and_query, body)
+        let body = ours
+            .body
+            .as_ref()
+            .map(|body| (body.content_type.clone(), value_of(&text(&body.bytes))));
+        let headers = ours.headers.iter().filter(|(name, _)| name != "accept");
+        Self::new(
+            ours.method,
+            &ours.path_and_query,
+            headers.cloned().collect(),
+            body,
+        )
     }
 
     fn of_theirs(theirs: &Value) -> Self {
-        let body = theirs["body"].as_str().map(value_of);
+        let string = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let body = theirs["body"]
+            .as_str()
+            .map(|body| (string(&theirs["type"]), value_of(body)));
+        let headers = theirs["headers"].as_object().into_iter().flatten();
         Self::new(
-            theirs["method"].as_str().unwrap_or_default(),
-            theirs["target"].as_str().unwrap_or_default(),
+            &string(&theirs["method"]),
+            &string(&theirs["target"]),
+            headers
+                .map(|(name, value)| (name.clone(), string(value)))
+                .collect(),
             body,
         )
     }
@@ -66,7 +93,7 @@ fn value_of(body: &str) -> Value {
 }
 
 /// What the other program makes of the calls; `None` where it is not installed.
-async fn theirs(document: &Path, calls: &[Call]) -> Option<Vec<Value>> {
+pub(crate) async fn theirs(document: &Path, calls: &[Call]) -> Option<Vec<Value>> {
     let Some(mut command) = driver::script("requests.mjs") else {
         peer::missing("swagger-client", HOW);
         return None;
@@ -89,10 +116,14 @@ async fn theirs(document: &Path, calls: &[Call]) -> Option<Vec<Value>> {
 }
 
 /// Why the requests of a call differ; `None` where nobody can say.
-type Explain = fn(&Call, &Value) -> Option<&'static str>;
+pub(crate) type Explain = fn(&Call, &Value) -> Option<&'static str>;
 
 /// Compares all calls; gives how many are equal, and how many differ for each reason.
-fn compare(calls: &[Call], theirs: &[Value], explain: Explain) -> (usize, BTreeMap<&'static str, usize>) {
+pub(crate) fn compare(
+    calls: &[Call],
+    theirs: &[Value],
+    explain: Explain,
+) -> (usize, BTreeMap<&'static str, usize>) {
     let mut equal = 0;
     let mut reasons: BTreeMap<&'static str, usize> = BTreeMap::new();
     let mut unexplained = Vec::new();
@@ -120,7 +151,7 @@ fn compare(calls: &[Call], theirs: &[Value], explain: Explain) -> (usize, BTreeM
 }
 
 /// Every call that the samples of a document give and that we make a request of.
-fn calls(bytes: &[u8]) -> Vec<Call> {
+pub(crate) fn calls(bytes: &[u8]) -> Vec<Call> {
     let document = Document::read(bytes, &DocumentLimits::default()).unwrap();
     let options = ToolOptions {
         compile: false,

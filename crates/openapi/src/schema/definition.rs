@@ -15,7 +15,7 @@ impl<'d> Converter<'d, '_> {
         &mut self,
         at: &mut Pointer,
         object: &'d Object,
-        text: &'d str,
+        text: &str,
         mode: Mode,
     ) -> Value {
         let mut out = Object::new();

@@ -861,3 +861,42 @@ fn words_of_the_document_are_cleaned_and_cut_and_those_of_the_operator_are_not()
         (Some("Mine"), "My words.".repeat(200))
     );
 }
+
+#[test]
+fn a_recursion_of_the_older_dialect_is_a_reference_to_the_schema_around_it() {
+    let tree = "Tree: {$recursiveAnchor: true, type: object, properties: {name: {type: string}, children: {type: array, items: {oneOf: [{type: string}, {$recursiveRef: '#'}]}}}}";
+    let made = body_tool(
+        "3.1.0",
+        "{type: object, properties: {tree: {$ref: '#/components/schemas/Tree'}}}",
+        tree,
+    );
+    assert!(
+        note_kinds(&made).contains(&NoteKind::SchemaDialectMismatch),
+        "{:?}",
+        made.notes
+    );
+    for (tree, good) in [
+        (
+            json!({"name": "a", "children": ["b", {"name": "c", "children": []}]}),
+            true,
+        ),
+        (json!({"children": [{"children": [{"name": 7}]}]}), false),
+        // It is closed as deep as it goes.
+        (json!({"children": [{"other": 1}]}), false),
+    ] {
+        assert_eq!(accepts(&made, &json!({"tree": tree})), good, "{tree}");
+    }
+    // Without an anchor, beside other words, or with another target, nobody knows what it means.
+    for broken in [
+        tree.replace("$recursiveAnchor: true, ", ""),
+        tree.replace(
+            "$recursiveRef: '#'",
+            "$recursiveRef: '#', properties: {x: {type: string}}",
+        ),
+        tree.replace("$recursiveRef: '#'", "$recursiveRef: '#/a'"),
+    ] {
+        let schema = "{type: object, properties: {tree: {$ref: '#/components/schemas/Tree'}}}";
+        let (causes, _) = causes(&body_document("3.1.0", schema, &broken), "POST /x");
+        assert_eq!(causes, [BlockerCause::SchemaKeyword], "{broken}");
+    }
+}

@@ -123,14 +123,14 @@ fn paths_that_are_no_templates_block_their_operations_only() {
         "3.0.3",
         r##"
 paths:
-  '/a?beta=true': {get: {}}
+  '/a?beta': {get: {}}
   relative: {get: {}}
   '/a/../b': {get: {}}
   '/a/{b': {get: {}}
   /fine: {get: {}}
 "##,
     );
-    for path in ["/a?beta=true", "relative", "/a/../b", "/a/{b"] {
+    for path in ["/a?beta", "relative", "/a/../b", "/a/{b"] {
         assert_eq!(
             causes(&document, &format!("GET {path}")).0,
             [BlockerCause::PathMalformed],

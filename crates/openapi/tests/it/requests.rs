@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use model::{Fault, Object, Value};
-use openapi::{BuildFault, Generated, HEADER_VALUE_BYTES_MAX, Prepared, TARGET_BYTES_MAX};
+use openapi::{
+    BlockerCause, BuildFault, Generated, HEADER_VALUE_BYTES_MAX, NoteKind, Prepared, TARGET_BYTES_MAX,
+};
 use proptest::prelude::*;
 use serde_json::json;
 use url::Url;
 
-use crate::support::{accepts, document, object, request, tool};
+use crate::support::{accepts, causes, document, note_kinds, object, request, tool};
 
 const EVERYTHING: &str = r##"
 paths:
@@ -340,5 +342,62 @@ proptest! {
         let given = object(json!({"name": name, "days": days, "X-Note": note, "q": q}));
         let built = TOOL.with(|tool| tool.plan.build(&given, &Object::new()));
         prop_assert!(built.is_ok() || q.len() > 1_000, "{:?}", built);
+    }
+}
+
+#[test]
+fn a_query_that_stands_in_the_path_is_sent_and_nobody_takes_its_place() {
+    let text = |path: &str, parameters: &str| {
+        let body = format!(
+            "paths:\n  '{path}': {{get: {{operationId: x, parameters: [{parameters}], responses: {{'200': {{description: d}}}}}}}}\n"
+        );
+        document("3.2.0", &body)
+    };
+    let list = "{name: q, in: query, schema: {type: string}}, {name: o, in: query, schema: {type: object, additionalProperties: {type: string}}}";
+    let made = tool(&text("/a?beta=true&v=1%2F2", list), "x");
+    assert!(
+        note_kinds(&made).contains(&NoteKind::PathQuery),
+        "{:?}",
+        made.notes
+    );
+    let target = |arguments: Value| {
+        made.plan
+            .build(arguments.as_object().unwrap(), &Object::new())
+            .map(|request| request.path_and_query)
+    };
+    assert_eq!(target(json!({})).unwrap(), "/a?beta=true&v=1%2F2");
+    assert_eq!(
+        target(json!({"q": "&beta=false"})).unwrap(),
+        "/a?beta=true&v=1%2F2&q=%26beta%3Dfalse"
+    );
+    assert_eq!(
+        target(json!({"o": {"z": "1"}})).unwrap(),
+        "/a?beta=true&v=1%2F2&z=1"
+    );
+    // An exploded object cannot say it again.
+    assert!(target(json!({"o": {"beta": "false"}})).is_err());
+    for (path, parameters) in [
+        ("/a?beta=true", "{name: beta, in: query, schema: {type: string}}"),
+        (
+            "/a?beta=true",
+            "{name: all, in: querystring, content: {application/x-www-form-urlencoded: {schema: {type: object}}}}",
+        ),
+        ("/a?beta", ""),
+        ("/a?", ""),
+        ("/a?b=1&b=2", ""),
+        ("/a?b=%", ""),
+        ("/a?b=1+2", ""),
+        (
+            "/a?b={c}",
+            "{name: c, in: path, required: true, schema: {type: string}}",
+        ),
+        ("/a?b=1?c=2", ""),
+        ("/a?b=c/../d", ""),
+    ] {
+        let (causes, _) = causes(&text(path, parameters), "x");
+        assert!(
+            causes.contains(&BlockerCause::PathMalformed),
+            "{path}: {causes:?}"
+        );
     }
 }
