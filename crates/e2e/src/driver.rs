@@ -50,8 +50,8 @@ pub struct Driver {
 
 /// A process that leads a group.
 #[derive(Debug)]
-struct Group {
-    leader: Child,
+pub(crate) struct Group {
+    pub(crate) leader: Child,
     id: u32,
 }
 
@@ -187,7 +187,7 @@ impl Driver {
 // === impl Group ===
 
 impl Group {
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let leader = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -278,7 +278,7 @@ fn bare(program: &Path) -> Command {
     command
 }
 
-fn node() -> Option<PathBuf> {
+pub(crate) fn node() -> Option<PathBuf> {
     let machine = if cfg!(target_arch = "aarch64") {
         "arm64"
     } else {
@@ -287,7 +287,7 @@ fn node() -> Option<PathBuf> {
     package(&format!("node-linux-{machine}/bin/node"))
 }
 
-fn python(generation: u8) -> Option<PathBuf> {
+pub(crate) fn python(generation: u8) -> Option<PathBuf> {
     let program = peers().join(format!("python{generation}/bin/python"));
     program.is_file().then_some(program)
 }

@@ -14,6 +14,7 @@
     reason = "this crate is tests"
 )]
 
+pub mod behind;
 pub mod bench;
 pub mod binary;
 pub mod client;

@@ -18,4 +18,5 @@ mod requests;
 mod road;
 mod schemas;
 mod sdks;
+mod servers;
 mod styles;
