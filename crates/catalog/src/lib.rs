@@ -21,8 +21,12 @@ mod access;
 mod admitted;
 mod book;
 mod contract;
+mod live;
+mod lock;
 mod observation;
+mod operation;
 mod pin;
+mod server_tool;
 mod standing;
 mod tool;
 mod work;
@@ -31,9 +35,13 @@ pub use access::{Access, AccessFault, Needed, SchemeFault, in_words, scheme_faul
 pub use admitted::{Admitted, NotAdmitted};
 pub use book::{Catalog, CatalogFault, Held};
 pub use contract::{Contract, ProbedAnswer};
+pub use live::Drift;
+pub use lock::{ApprovedTool, LOCK_BYTES_MAX, Lock, LockFault, LockedServer};
 pub use observation::{
     OBSERVATIONS_BYTES_MAX, Observation, Observations, ObservationsFault, Sensitive, WitnessState, Witnessed,
 };
+pub use operation::Operation;
+pub use server_tool::ServerTool;
 pub use standing::{Hold, HoldState, Need, Objection};
-pub use tool::{ReviewFault, Tool};
+pub use tool::{ReviewFault, Source, Tool};
 pub use work::{LongRunning, Stage, Step, WorkFault};

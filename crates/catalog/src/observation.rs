@@ -136,12 +136,12 @@ impl Observations {
     #[must_use]
     pub fn fresh(&self, tool: &Tool) -> Option<&Observation> {
         let observation = self.probes.get(tool.name().as_str())?;
-        (observation.operation == tool.operation_digest()).then_some(observation)
+        (observation.operation == tool.origin_digest()).then_some(observation)
     }
 
     /// Notes what came of one more call of a tool. Of another operation than before, it is the first.
     pub fn note_answer(&mut self, tool: &Tool, answer: ProbedAnswer) {
-        let fresh = Contract::new(tool.operation_digest(), tool.definition().output_schema.is_some());
+        let fresh = Contract::new(tool.origin_digest(), tool.definition().output_schema.is_some());
         let known = self
             .contracts
             .entry(tool.name().to_string())
@@ -157,7 +157,7 @@ impl Observations {
     pub fn contract(&self, tool: &Tool) -> Option<&Contract> {
         let contract = self.contracts.get(tool.name().as_str())?;
         let declared = tool.definition().output_schema.is_some();
-        ((contract.operation, contract.declared) == (tool.operation_digest(), declared)).then_some(contract)
+        ((contract.operation, contract.declared) == (tool.origin_digest(), declared)).then_some(contract)
     }
 
     /// The observed classes of these tools, by public name; only what is fresh.

@@ -3,7 +3,8 @@
 //! The texts of the configuration are not hashed as written, so that a comment or another order of keys changes no pin.
 
 use config::{
-    ArgumentSettings, Bind, Given, NestingRule, OwnerSettings, PagesBy, ResourceBy, Scope, ToolSettings,
+    ArgumentSettings, Bind, Given, NestingRule, OwnerSettings, PagesBy, ResourceBy, ResourceSettings, Scope,
+    ToolSettings,
 };
 use model::{Digest, Object, UpstreamName, Value, canonical};
 use serde_json::json;
@@ -13,6 +14,8 @@ use crate::access::Access;
 
 /// The version of this form. Another form gets another tag, so that no pin changes its meaning in silence.
 const TAG: &str = "tollhouse/tool/v1";
+const SERVER_TAG: &str = "tollhouse/server-tool/v1";
+const DEFINITION_TAG: &str = "tollhouse/definition/v1";
 
 pub(crate) fn of(
     upstream: &UpstreamName,
@@ -27,23 +30,11 @@ pub(crate) fn of(
         "operation": operation,
         "definition": exact(Value::Object(definition.write(Revision::NEWEST_STATELESS))),
         "class": bounds.class,
-        "resource": bounds.resource.as_ref().map(|resource| json!({
-            "type": resource.kind,
-            "by": match &resource.by {
-                ResourceBy::Argument(name) => json!({ "argument": name }),
-                ResourceBy::Scope(scope) => json!({ "scope": scope_word(*scope) }),
-            },
-        })),
+        "resource": bounds.resource.as_ref().map(resource),
         "owner": bounds.owner.as_ref().map(owner),
         "scope_argument": bounds.scope_argument,
         "rows": bounds.rows.as_ref().map(|rows| json!({ "items": rows.items, "owner": rows.owner })),
-        "facts": bounds.facts.iter().map(|fact| json!({
-            "name": fact.name,
-            "source": fact.source,
-            "query": fact.query,
-            "bind": binds(&fact.bind),
-            "type": format!("{:?}", fact.kind).to_lowercase(),
-        })).collect::<Vec<_>>(),
+        "facts": facts(bounds),
         "returns": bounds.returns,
         "access": access,
         "long_running": long_running,
@@ -54,6 +45,62 @@ pub(crate) fn of(
         further(whole, bounds, base_path);
     }
     Digest::of(TAG, &[&canonical(&whole)])
+}
+
+/// The pin of a tool of an MCP server: the whole definition that was approved, and what was reviewed on our side.
+pub(crate) fn of_server(
+    upstream: &UpstreamName,
+    bounds: &ToolSettings,
+    definition: &Definition,
+    approved: Digest,
+) -> Digest {
+    let whole = json!({
+        "upstream": upstream,
+        "tool": bounds.operation,
+        "approved": approved,
+        "definition": exact(Value::Object(definition.write(Revision::NEWEST_STATELESS))),
+        "class": bounds.class,
+        "resource": bounds.resource.as_ref().map(resource),
+        "owner": bounds.owner.as_ref().map(owner),
+        "facts": facts(bounds),
+        "returns": bounds.returns,
+    });
+    Digest::of(SERVER_TAG, &[&canonical(&whole)])
+}
+
+/// The digest of a whole definition as a server gives it, known members or not, without Unicode normalisation. The order of
+/// members says nothing in JSON and is not part of it.
+pub(crate) fn definition(whole: &Object) -> Digest {
+    Digest::of(
+        DEFINITION_TAG,
+        &[&canonical(&exact(Value::Object(whole.clone())))],
+    )
+}
+
+fn resource(resource: &ResourceSettings) -> Value {
+    json!({
+        "type": resource.kind,
+        "by": match &resource.by {
+            ResourceBy::Argument(name) => json!({ "argument": name }),
+            ResourceBy::Scope(scope) => json!({ "scope": scope_word(*scope) }),
+        },
+    })
+}
+
+fn facts(bounds: &ToolSettings) -> Value {
+    bounds
+        .facts
+        .iter()
+        .map(|fact| {
+            json!({
+                "name": fact.name,
+                "source": fact.source,
+                "query": fact.query,
+                "bind": binds(&fact.bind),
+                "type": format!("{:?}", fact.kind).to_lowercase(),
+            })
+        })
+        .collect()
 }
 
 /// What most tools do not set.

@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use model::{Caller, Class, Exclusion};
 use openapi::{Evidence, EvidenceKind, Inference, Shown, Strength};
 
+use crate::live::Drift;
 use crate::observation::Observation;
 
 /// One thing that a tool needs an approval for.
@@ -45,6 +46,8 @@ pub enum HoldState {
 /// What speaks against offering a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Objection<'t> {
+    /// The server behind it no longer says what was approved. No approval in the configuration is for that.
+    Drifted(Drift),
     /// A probe contradicts its declared class. No approval is for that.
     Observed(&'t Observation),
     /// An approval is missing, has ended, or is for others.
@@ -175,6 +178,7 @@ impl fmt::Display for Hold {
 impl fmt::Display for Objection<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Drifted(drift) => drift.fmt(f),
             Self::Observed(observed) => write!(f, "{observed}; {}", observed.clears()),
             Self::Unanswered(hold) => hold.fmt(f),
         }

@@ -1,4 +1,4 @@
-//! One reviewed tool: the operation of a document within the bounds that a person set.
+//! One reviewed tool: what stands behind it, within the bounds that a person set.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use config::{
     ResourceBy, ToolSettings,
 };
 use jiff::Timestamp;
-use model::{Caller, Class, Digest, ToolName, UpstreamName, Value};
+use model::{Caller, Class, Digest, Object, ToolName, UpstreamName, Value};
 use openapi::{
-    ArgumentBounds, Blocker, Document, FindFault, Generated, Inference, Nesting, Note, OperationRef,
-    Projection, ProjectionFault, RequestPlan, ServerChoice, ServerFault, ToolOptions,
+    ArgumentBounds, Blocker, Document, FindFault, Generated, Inference, Nesting, OperationRef, Projection,
+    ProjectionFault, ServerChoice, ServerFault, ToolOptions,
 };
 use serde_json::json;
 use wire::{Definition, Hints};
@@ -18,31 +18,35 @@ use wire::{Definition, Hints};
 use crate::access::{Access, AccessFault};
 use crate::contract::Contract;
 use crate::observation::{Observation, Observations};
+use crate::operation::Operation;
 use crate::pin;
+use crate::server_tool::ServerTool;
 use crate::standing::{self, Hold, Need, Objection};
 use crate::work::{self, LongRunning, WorkFault};
 
 /// A reviewed tool.
 #[derive(Debug)]
 pub struct Tool {
-    upstream: UpstreamName,
-    bounds: ToolSettings,
-    definition: Arc<Definition>,
-    argument_names: Vec<String>,
-    answers: Vec<String>,
-    may_be_empty: bool,
-    plan: RequestPlan,
-    projection: Option<Projection>,
-    access: Access,
-    long_running: Option<LongRunning>,
-    operation: String,
-    notes: Vec<Note>,
-    inference: Inference,
-    needs: Vec<Need>,
-    operation_digest: Digest,
-    observed: Option<Observation>,
-    contract: Option<Contract>,
-    pin: Digest,
+    pub(crate) upstream: UpstreamName,
+    pub(crate) bounds: ToolSettings,
+    pub(crate) definition: Arc<Definition>,
+    pub(crate) argument_names: Vec<String>,
+    pub(crate) projection: Option<Projection>,
+    pub(crate) source: Source,
+    pub(crate) inference: Inference,
+    pub(crate) needs: Vec<Need>,
+    pub(crate) observed: Option<Observation>,
+    pub(crate) contract: Option<Contract>,
+    pub(crate) pin: Digest,
+}
+
+/// What stands behind a tool.
+#[derive(Debug)]
+pub enum Source {
+    /// An operation of an OpenAPI document.
+    Operation(Box<Operation>),
+    /// A tool of an MCP server.
+    Server(Box<ServerTool>),
 }
 
 /// Why an operation and its bounds do not make a tool. `key` is the configuration's, as `Settings::place` takes it.
@@ -104,6 +108,14 @@ pub enum ReviewFault {
         /// What is wrong.
         why: String,
     },
+    /// The tool of a server has no input schema, so that nothing could be held against it.
+    #[error("`{key}.tool`: the approved definition of `{tool}` has no `inputSchema`, which is an object")]
+    NoSchema {
+        /// The tool's key.
+        key: String,
+        /// The server's name of it.
+        tool: String,
+    },
     /// The bounds name an argument that the tool has not.
     #[error("`{key}.{part}`: the tool has no argument `{argument}`; it has {}", listed(.known))]
     NoArgument {
@@ -154,6 +166,7 @@ impl ReviewFault {
             Self::LongRunning { key, fault } => format!("{key}.long_running.{}", fault.part),
             Self::Server { key, .. } => format!("{key}.server"),
             Self::Pages { key, .. } => format!("{key}.pages"),
+            Self::NoSchema { key, .. } => format!("{key}.tool"),
             Self::Returns { key, .. } => format!("{key}.returns"),
             Self::NoArgument { key, part, .. } => format!("{key}.{part}"),
         }
@@ -218,7 +231,7 @@ impl Tool {
                     key: key(),
                     blockers: vec![blocker],
                 })?;
-        Self::check_arguments(bounds, &generated)?;
+        Self::check_bounds(bounds, &generated.argument_names)?;
         if let Some(pages) = &bounds.pages {
             ask_for_pages(pages, &mut generated).map_err(|why| ReviewFault::Pages { key: key(), why })?;
         }
@@ -246,6 +259,7 @@ impl Tool {
             input_schema: Arc::new(generated.input_schema),
             output_schema: output_schema.map(Arc::new),
             hints: hints(bounds.class, generated.idempotent),
+            others: Object::new(),
         };
         let inference = document.inference(&operation);
         let pin = pin::of(
@@ -260,17 +274,19 @@ impl Tool {
             upstream: upstream.clone(),
             definition: Arc::new(definition),
             argument_names: generated.argument_names,
-            answers: generated.answers,
-            may_be_empty: generated.may_be_empty,
-            plan: generated.plan,
             projection,
-            access,
-            long_running,
-            operation: generated.operation.to_string(),
+            source: Source::Operation(Box::new(Operation {
+                name: generated.operation.to_string(),
+                digest: operation_digest,
+                answers: generated.answers,
+                may_be_empty: generated.may_be_empty,
+                plan: generated.plan,
+                access,
+                long_running,
+                notes: generated.notes,
+            })),
             pin,
-            notes: generated.notes,
             needs: standing::needs(bounds, &inference),
-            operation_digest,
             observed: None,
             contract: None,
             inference,
@@ -279,8 +295,7 @@ impl Tool {
     }
 
     /// Every argument that the bounds name is one that a caller can send.
-    fn check_arguments(bounds: &ToolSettings, generated: &Generated) -> Result<(), ReviewFault> {
-        let known = &generated.argument_names;
+    pub(crate) fn check_bounds(bounds: &ToolSettings, known: &[String]) -> Result<(), ReviewFault> {
         let check = |part: &'static str, argument: &String| {
             if known.contains(argument) {
                 return Ok(());
@@ -289,7 +304,7 @@ impl Tool {
                 key: bounds.key.clone(),
                 part,
                 argument: argument.clone(),
-                known: known.clone(),
+                known: known.to_vec(),
             })
         };
         if let Some(resource) = &bounds.resource
@@ -353,69 +368,74 @@ impl Tool {
         &self.argument_names
     }
 
-    /// Whether the document declares a media type, beside JSON, for a successful answer.
-    #[must_use]
-    pub fn answers_with(&self, media_type: &str) -> bool {
-        self.answers.iter().any(|declared| {
-            declared == media_type
-                || declared
-                    .strip_suffix('*')
-                    .is_some_and(|range| range.ends_with('/') && media_type.starts_with(range))
-        })
-    }
-
-    /// Whether a success can be without a body.
-    #[must_use]
-    pub const fn may_be_empty(&self) -> bool {
-        self.may_be_empty
-    }
-
-    /// How a call becomes a request.
-    #[must_use]
-    pub const fn plan(&self) -> &RequestPlan {
-        &self.plan
-    }
-
     /// Which parts of an answer leave; `None`: all of it.
     #[must_use]
     pub const fn projection(&self) -> Option<&Projection> {
         self.projection.as_ref()
     }
 
-    /// Which credentials of the upstream its requests carry.
+    /// What stands behind it.
     #[must_use]
-    pub const fn access(&self) -> &Access {
-        &self.access
+    pub const fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The operation of a document behind it, if that is what stands there.
+    #[must_use]
+    pub fn operation(&self) -> Option<&Operation> {
+        match &self.source {
+            Source::Operation(operation) => Some(operation),
+            Source::Server(_) => None,
+        }
+    }
+
+    /// The tool of an MCP server behind it, if that is what stands there.
+    #[must_use]
+    pub fn server_tool(&self) -> Option<&ServerTool> {
+        match &self.source {
+            Source::Operation(_) => None,
+            Source::Server(tool) => Some(tool),
+        }
+    }
+
+    /// What stands behind it, in words: `GET /invoices/{id}`, or the server's own name of the tool.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        match &self.source {
+            Source::Operation(operation) => operation.name(),
+            Source::Server(tool) => tool.name(),
+        }
+    }
+
+    /// The digest of what stands behind it: of everything in a document that an operation depends on, or of the definition
+    /// that a server gave.
+    #[must_use]
+    pub fn origin_digest(&self) -> Digest {
+        match &self.source {
+            Source::Operation(operation) => operation.digest(),
+            Source::Server(tool) => tool.digest(),
+        }
     }
 
     /// How its work is looked after, where it takes longer than one request.
     #[must_use]
-    pub const fn long_running(&self) -> Option<&LongRunning> {
-        self.long_running.as_ref()
+    pub fn long_running(&self) -> Option<&LongRunning> {
+        self.operation().and_then(Operation::long_running)
     }
 
-    /// The operation behind it, as `GET /invoices/{id}`.
+    /// What arguments are held against: the schema that clients see, without room for what it does not declare.
     #[must_use]
-    pub fn operation(&self) -> &str {
-        &self.operation
-    }
-
-    /// What a reviewer should know of the operation.
-    #[must_use]
-    pub fn notes(&self) -> &[Note] {
-        &self.notes
+    pub fn arguments_schema(&self) -> &Value {
+        match &self.source {
+            Source::Operation(_) => &self.definition.input_schema,
+            Source::Server(tool) => tool.closed_schema(),
+        }
     }
 
     /// What the document shows of its danger.
     #[must_use]
     pub const fn inference(&self) -> &Inference {
         &self.inference
-    }
-
-    /// The digest of everything in the document that the operation depends on.
-    #[must_use]
-    pub const fn operation_digest(&self) -> Digest {
-        self.operation_digest
     }
 
     /// Takes note of what was observed of it, as far as that is fresh.
@@ -456,6 +476,9 @@ impl Tool {
     /// The one answer for lists, calls and reports.
     #[must_use]
     pub fn objection(&self, caller: Option<&Caller>, now: Timestamp) -> Option<Objection<'_>> {
+        if let Some(drift) = self.server_tool().and_then(ServerTool::drift) {
+            return Some(Objection::Drifted(drift));
+        }
         self.contradiction().map(Objection::Observed).or_else(|| {
             standing::holds(&self.needs, &self.bounds.approvals, caller, now)
                 .next()
@@ -560,8 +583,8 @@ fn of_argument(argument: &ArgumentSettings) -> Option<(String, ArgumentBounds)> 
     argument.given.is_none().then(|| (argument.name.clone(), bounds))
 }
 
-/// Hints from the declared class, never from an HTTP verb (DESIGN section 10: a GET proves nothing).
-fn hints(class: Class, idempotent: bool) -> Hints {
+/// Hints from the declared class, never from an HTTP verb (DESIGN section 10: a GET proves nothing) or from a server.
+pub(crate) fn hints(class: Class, idempotent: bool) -> Hints {
     match class {
         Class::Read | Class::SensitiveRead => Hints {
             read_only: true,

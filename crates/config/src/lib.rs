@@ -49,6 +49,7 @@ mod blocker;
 mod caller;
 mod check;
 mod credential;
+mod curated;
 mod datum;
 mod fault;
 mod form;
@@ -83,6 +84,7 @@ pub use blocker::BlockerSettings;
 pub use caller::CallerSettings;
 pub use check::quoted;
 pub use credential::{ClientMethod, CredentialSetting, CredentialSettings, OAuthSettings, TokenEndpoint};
+pub use curated::ViewSettings;
 pub use fault::{ConfigFault, FaultKind};
 pub use identity::{
     ClaimSettings, IdentitySettings, IssuerSettings, KeySetSetting, NetworkSettings, SignatureAlgorithm,
@@ -98,8 +100,7 @@ pub use reading::DocumentFile;
 pub use reference::reference;
 pub use schema::schema;
 pub use server::{
-    CommandSettings, Reach, RestartSettings, SandboxSettings, ServerSettings, ServerToolSettings, Sharing,
-    Transport, UrlSettings,
+    CommandSettings, Reach, RestartSettings, SandboxSettings, ServerSettings, Sharing, Transport, UrlSettings,
 };
 pub use settings::{Durability, LedgerSettings, LogFormat, LogLevel, LogSettings, Settings, StdioSettings};
 pub use source::{Owners, SourceSettings, StoreSetting};

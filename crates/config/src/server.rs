@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{Class, SecretText, ToolName, UpstreamName};
+use model::{SecretText, UpstreamName};
 use url::Url;
 
 use crate::amount::millis_text;
@@ -14,7 +14,7 @@ use crate::fault::FaultKind;
 use crate::identity::{NetworkSettings, TlsSettings, network, reachable, tls};
 use crate::reading::Reading;
 use crate::text::names_a_secret;
-use crate::tool::public_name;
+use crate::tool::{self, ToolSettings};
 use crate::upstream::{clear_line, headers, timeout};
 use crate::view::View;
 
@@ -33,7 +33,7 @@ pub struct ServerSettings {
     /// The deadline of calls; at most `call_timeout_max`.
     pub timeout: Option<Duration>,
     /// The tools that are offered, in the order of the file.
-    pub tools: Vec<ServerToolSettings>,
+    pub tools: Vec<ToolSettings>,
 }
 
 /// How an MCP server is reached.
@@ -134,19 +134,6 @@ pub enum Sharing {
     PerCaller,
     /// All callers.
     Shared,
-}
-
-/// `[upstream.<name>.tool.<name>]` of an MCP server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerToolSettings {
-    /// The public name: that of the upstream, `_`, and the name in the configuration.
-    pub name: ToolName,
-    /// The path of its table, as [`crate::Settings::place`] takes it: `upstream.files.tool.read`.
-    pub key: String,
-    /// The name by which the server knows it.
-    pub tool: String,
-    /// What a call can do to the world.
-    pub class: Class,
 }
 
 /// Whether this upstream is an MCP server.
@@ -315,25 +302,17 @@ fn tools(
     reading: &mut Reading<'_>,
     upstream: Option<&UpstreamName>,
     view: &View<'_>,
-) -> Option<Vec<ServerToolSettings>> {
+) -> Option<Vec<ToolSettings>> {
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
     let mut tools = Some(Vec::new());
     for (name, tool_view) in view.named("tool") {
-        let public = upstream.and_then(|upstream| public_name(reading, upstream, name, &tool_view));
         let tool = tool_view.text("tool").unwrap_or_else(|| name.to_owned());
         if let Some(first) = known.insert(tool.clone(), name) {
             let problem = format!("`{name}` and `{first}` are the same tool of the server");
             let fault = reading.fault(tool_view.header, &tool_view.path, FaultKind::Conflict, problem);
             reading.faults.push(fault.hint("take one of them out"));
         }
-        let read = public
-            .zip(tool_view.parsed("class", str::parse::<Class>))
-            .map(|(name, class)| ServerToolSettings {
-                name,
-                key: tool_view.path.clone(),
-                tool,
-                class,
-            });
+        let read = tool::of_server(reading, upstream, name, &tool_view);
         match (&mut tools, read) {
             (Some(tools), Some(read)) => tools.push(read),
             (_, None) => tools = None,

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use model::{CallerName, Digest, Limits, SourceName, Unit};
+use model::{CallerName, Digest, Limits, SourceName, Unit, UpstreamName};
 use url::Url;
 
 use crate::address;
 use crate::amount::millis_text;
 use crate::caller::{self, CallerSettings};
 use crate::check::place;
+use crate::curated::{self, ViewSettings};
 use crate::fault::FaultKind;
 use crate::identity::{self, IdentitySettings};
 use crate::load::too_long;
@@ -65,6 +66,8 @@ pub struct Settings {
     pub upstreams: Vec<UpstreamSettings>,
     /// The MCP servers behind the gate, in the order of the file. Their names are in one space with those of `upstreams`.
     pub servers: Vec<ServerSettings>,
+    /// Endpoints that show some tools, in the order of the file.
+    pub views: Vec<ViewSettings>,
     /// The limits in force.
     pub limits: Limits,
     /// The digest of the text of the file; not of the files that it names.
@@ -124,6 +127,8 @@ pub enum LogFormat {
 pub struct StdioSettings {
     /// A caller of the same configuration.
     pub caller: CallerName,
+    /// The only upstream that is shown, by its own names. `None`: all of them, by their public names.
+    pub upstream: Option<UpstreamName>,
 }
 
 /// `[ledger]`.
@@ -179,6 +184,13 @@ pub(crate) fn read(
         claims: claims(&callers, identity.as_ref()),
     };
     let (upstreams, servers) = upstream::read(reading, root);
+    let of_documents = upstreams.iter().flat_map(|upstream| &upstream.tools);
+    let of_servers = servers.iter().flat_map(|server| &server.tools);
+    let known = of_documents
+        .chain(of_servers)
+        .map(|tool| tool.name.clone())
+        .collect();
+    let views = curated::read(reading, root, &known);
     let log = root.table_or_defaults("log").and_then(|view| {
         Some(LogSettings {
             level: view.parsed("level", level)?,
@@ -217,6 +229,7 @@ pub(crate) fn read(
         sources,
         upstreams,
         servers,
+        views,
         limits: reading.limits.clone(),
         digest: Digest::of("tollhouse/configuration/v1", &[text.as_bytes()]),
         places: Places {
@@ -359,7 +372,18 @@ fn stdio(reading: &mut Reading<'_>, root: &View<'_>, view: &View<'_>) -> Option<
             callers.iter().map(|(known, _)| *known),
         );
     }
-    Some(StdioSettings { caller })
+    let upstream = view.text("upstream");
+    if let Some(name) = &upstream {
+        let known = root.named("upstream");
+        if !known.iter().any(|(known, _)| known == name) {
+            let names = known.iter().map(|(known, _)| *known);
+            unknown_name(reading, view, "upstream", name, names);
+        }
+    }
+    Some(StdioSettings {
+        caller,
+        upstream: upstream.and_then(|name| UpstreamName::parse(&name).ok()),
+    })
 }
 
 fn ledger(reading: &mut Reading<'_>, root: &View<'_>) -> Option<LedgerSettings> {

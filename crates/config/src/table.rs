@@ -102,6 +102,17 @@ pub(crate) static ROOT: Section = Section {
             "Who calls over standard input and output.",
         ),
         optional(
+            "view",
+            Kind::Named {
+                name: &form::UPSTREAM_NAME,
+                of: &Kind::Table(&VIEW),
+                min: 0,
+                max: 1_000,
+            },
+            "",
+            "Endpoints that show some tools.",
+        ),
+        optional(
             "caller",
             Kind::Named {
                 name: &form::CALLER_NAME,
@@ -196,11 +207,35 @@ static LOG: Section = Section {
 static STDIO: Section = Section {
     at: "stdio",
     doc: "Over standard input and output there is one caller: the one that is named here. Without this section, that way in is closed.",
+    keys: Keys::Here(&[
+        required(
+            "caller",
+            Kind::Text(&form::CALLER_NAME),
+            "\"ada\"",
+            "The name of a caller, as in `[caller.ada]`.",
+        ),
+        optional(
+            "upstream",
+            Kind::Text(&form::UPSTREAM_NAME),
+            "\"files\"",
+            "Shows the tools of this upstream alone, by their names without its own in front. Default: all tools.",
+        ),
+    ]),
+    choices: &[],
+};
+
+static VIEW: Section = Section {
+    at: "view.<name>",
+    doc: "An endpoint of its own, `/mcp/view/<name>`, that shows some tools and no other. It gives no right: who may call what is decided by the same rules. Each upstream also has one, `/mcp/<upstream>`, on which its tools have their names without its own in front.",
     keys: Keys::Here(&[required(
-        "caller",
-        Kind::Text(&form::CALLER_NAME),
-        "\"ada\"",
-        "The name of a caller, as in `[caller.ada]`.",
+        "tools",
+        Kind::List {
+            of: &Kind::Text(&form::TOOL_NAME),
+            min: 1,
+            max: 10_000,
+        },
+        "[\"billing_getInvoiceStatus\", \"files_read\"]",
+        "The public names of the tools.",
     )]),
     choices: &[],
 };

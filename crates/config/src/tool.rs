@@ -25,7 +25,7 @@ pub struct ToolSettings {
     pub name: ToolName,
     /// The path of its table, as [`crate::Settings::place`] takes it: `upstream.billing.tool.getInvoiceStatus`.
     pub key: String,
-    /// The operation: an `operationId`, or a method and a path.
+    /// The operation: an `operationId`, or a method and a path. Of an MCP server: its own name of the tool.
     pub operation: String,
     /// The name that people see.
     pub title: Option<String>,
@@ -183,6 +183,101 @@ impl ConsentWaiver {
     }
 }
 
+/// One tool of an MCP server, and every fault of it. What only a document has is as if it were not written.
+pub(crate) fn of_server(
+    reading: &mut Reading<'_>,
+    upstream: Option<&UpstreamName>,
+    name: &str,
+    view: &View<'_>,
+) -> Option<ToolSettings> {
+    let public = upstream.and_then(|upstream| public_name(reading, upstream, name, view));
+    let class = view.parsed("class", str::parse::<Class>);
+    let parts = Parts::read(reading, view, class);
+    let parts = parts?;
+    Some(ToolSettings {
+        name: public?,
+        key: view.path.clone(),
+        operation: view.text("tool").unwrap_or_else(|| name.to_owned()),
+        title: view.text("title"),
+        description: view.text("description"),
+        class: class?,
+        resource: parts.resource,
+        owner: parts.owner,
+        scope_argument: None,
+        rows: parts.rows,
+        facts: parts.facts,
+        arguments: Vec::new(),
+        nesting: NestingRule::Refuse,
+        allow_reserved: false,
+        media_type: None,
+        accept: None,
+        server: None,
+        pages: None,
+        errors: BTreeMap::new(),
+        returns: parts.returns,
+        timeout: parts.timeout,
+        retry: None,
+        long_running: None,
+        consent: parts.consent,
+        approvals: parts.approvals,
+    })
+}
+
+/// What a tool has, whatever stands behind it.
+struct Parts {
+    resource: Option<ResourceSettings>,
+    owner: Option<OwnerSettings>,
+    rows: Option<RowsSettings>,
+    facts: Vec<FactSettings>,
+    returns: Option<Vec<(String, String)>>,
+    timeout: Option<Duration>,
+    consent: Option<ConsentWaiver>,
+    approvals: Vec<Approval>,
+}
+
+impl Parts {
+    fn read(reading: &mut Reading<'_>, view: &View<'_>, class: Option<Class>) -> Option<Self> {
+        let resource = resource(view);
+        let owner = lookup::owner(reading, view);
+        let facts: Vec<_> = view
+            .named("facts")
+            .into_iter()
+            .map(|(name, fact_view)| lookup::fact(reading, name, &fact_view, view))
+            .collect();
+        let rows = view.table("rows").map(|rows| {
+            Some(RowsSettings {
+                items: rows.text("items")?,
+                owner: rows.text("owner")?,
+            })
+        });
+        let consent = view
+            .table("consent")
+            .map(|consent_view| consent(reading, &consent_view));
+        let approvals = approval::read(reading, view);
+        let timeout = timeout(reading, view);
+        let returns = view.has("returns").then(|| {
+            let paths = view.named_texts("returns").into_iter();
+            paths
+                .filter_map(|(name, texts, _)| {
+                    texts.into_iter().next().map(|path| (name.to_owned(), path.text))
+                })
+                .collect()
+        });
+        ownership(reading, view);
+        effects(reading, view, class);
+        Some(Self {
+            resource,
+            owner,
+            rows: rows.map_or(Some(None), |rows| rows.map(Some))?,
+            facts: facts.into_iter().collect::<Option<_>>()?,
+            returns,
+            timeout,
+            consent: consent.map_or(Some(None), |consent| consent.map(Some))?,
+            approvals: approvals?,
+        })
+    }
+}
+
 /// One tool, and every fault of it.
 pub(crate) fn read(
     reading: &mut Reading<'_>,
@@ -192,32 +287,9 @@ pub(crate) fn read(
 ) -> Option<ToolSettings> {
     let public = upstream.and_then(|upstream| public_name(reading, upstream, name, view));
     let class = view.parsed("class", str::parse::<Class>);
-    let resource = resource(view);
-    let owner = lookup::owner(reading, view);
-    let facts: Vec<_> = view
-        .named("facts")
-        .into_iter()
-        .map(|(name, fact_view)| lookup::fact(reading, name, &fact_view, view))
-        .collect();
-    let rows = view.table("rows").map(|rows| {
-        Some(RowsSettings {
-            items: rows.text("items")?,
-            owner: rows.text("owner")?,
-        })
-    });
+    let parts = Parts::read(reading, view, class);
     let retry = view.table("retry").map(|retry_view| retry(reading, &retry_view));
-    let consent = view
-        .table("consent")
-        .map(|consent_view| consent(reading, &consent_view));
-    let approvals = approval::read(reading, view);
-    let timeout = timeout(reading, view);
     let long_running = work::read(reading, view);
-    let returns = view.has("returns").then(|| {
-        let paths = view.named_texts("returns").into_iter();
-        paths
-            .filter_map(|(name, texts, _)| texts.into_iter().next().map(|path| (name.to_owned(), path.text)))
-            .collect()
-    });
     let arguments = argument::read(reading, view);
     let errors = view.named_texts("errors").into_iter();
     let errors = errors
@@ -229,8 +301,7 @@ pub(crate) fn read(
         })
         .collect();
     let server = view.table("server").or(upstream_view.table("server"));
-    ownership(reading, view);
-    effects(reading, view, class);
+    let parts = parts?;
     Some(ToolSettings {
         name: public?,
         key: view.path.clone(),
@@ -238,11 +309,11 @@ pub(crate) fn read(
         title: view.text("title"),
         description: view.text("description"),
         class: class?,
-        resource,
-        owner,
+        resource: parts.resource,
+        owner: parts.owner,
         scope_argument: view.table("scope").and_then(|scope| scope.text("argument")),
-        rows: rows.map_or(Some(None), |rows| rows.map(Some))?,
-        facts: facts.into_iter().collect::<Option<_>>()?,
+        rows: parts.rows,
+        facts: parts.facts,
         arguments,
         nesting: upstream_view.parsed("nesting", nesting)?,
         allow_reserved: view.truth("allow_reserved")?,
@@ -253,12 +324,12 @@ pub(crate) fn read(
             .table("pages")
             .map_or(Some(None), |pages| self::pages(&pages).map(Some))?,
         errors,
-        returns,
-        timeout,
+        returns: parts.returns,
+        timeout: parts.timeout,
         retry: retry.map_or(Some(None), |retry| retry.map(Some))?,
         long_running: long_running?,
-        consent: consent.map_or(Some(None), |consent| consent.map(Some))?,
-        approvals: approvals?,
+        consent: parts.consent,
+        approvals: parts.approvals,
     })
 }
 

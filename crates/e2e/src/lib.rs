@@ -21,6 +21,7 @@ pub mod client;
 pub mod desk;
 pub mod driver;
 pub mod example;
+pub mod far;
 pub mod house;
 pub mod issuer;
 pub mod ledger;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use catalog::{Catalog, Tool};
 use jsonschema::error::ValidationErrorKind;
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use model::{Arguments, Refusal, RefusalCode, ToolName, Value};
 
 /// How many faults of one call are told. More help nobody and cost tokens.
@@ -48,7 +48,7 @@ impl Schemas {
                 which,
                 why,
             };
-            let input = compile(&definition.input_schema).map_err(|why| fault("input", why))?;
+            let input = compile(tool.arguments_schema()).map_err(|why| fault("input", why))?;
             schemas.input.insert(tool.name().clone(), input);
             if let Some(schema) = &definition.output_schema {
                 let output = compile(schema).map_err(|why| fault("output", why))?;
@@ -93,8 +93,36 @@ impl Schemas {
     }
 }
 
+/// Whether values can be held against a schema: it is one, in a dialect that is known, and refers to nothing outside.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn usable_schema(schema: &Value) -> Result<(), String> {
+    compile(schema).map(drop)
+}
+
+/// The dialect of a schema: the one that it declares, else that of 2020-12 (BASE-21).
+fn dialect(schema: &Value) -> Result<Draft, String> {
+    match schema.get("$schema") {
+        None => Ok(Draft::Draft202012),
+        Some(Value::String(uri)) => match uri.trim_end_matches('#') {
+            "https://json-schema.org/draft/2020-12/schema" => Ok(Draft::Draft202012),
+            "https://json-schema.org/draft/2019-09/schema" => Ok(Draft::Draft201909),
+            "http://json-schema.org/draft-07/schema" => Ok(Draft::Draft7),
+            "http://json-schema.org/draft-06/schema" => Ok(Draft::Draft6),
+            "http://json-schema.org/draft-04/schema" => Ok(Draft::Draft4),
+            other => Err(format!(
+                "its dialect `{}` is not known here",
+                other.chars().take(100).collect::<String>()
+            )),
+        },
+        Some(_) => Err("its `$schema` is no text".to_owned()),
+    }
+}
+
 fn compile(schema: &Value) -> Result<Validator, String> {
-    jsonschema::draft202012::options()
+    jsonschema::options()
+        .with_draft(dialect(schema)?)
         // Patterns come from documents of others: an engine without backtracking runs in linear time.
         .with_pattern_options(PatternOptions::regex())
         .should_validate_formats(true)

@@ -10,7 +10,7 @@ use model::{Arguments, Call, CallId, Refusal, Target, Value};
 use policy::Question;
 use serde_json::json;
 use tokio::time::Instant;
-use upstream::Preview;
+use upstream::{Errand, Far, Preview};
 
 use crate::house::Gateway;
 use crate::pipeline::{Asked, consent, unsafe_request};
@@ -145,7 +145,7 @@ impl Gateway {
             format!(
                 "{} ({}), {}, {listed} for this caller, pin {}",
                 tool.name(),
-                tool.operation(),
+                tool.origin(),
                 tool.class(),
                 tool.pin().short()
             ),
@@ -171,15 +171,15 @@ impl Gateway {
             arguments: Arc::clone(&arguments),
             injected,
         };
-        let Some(service) = self.services.get(tool.upstream()) else {
+        let Some(far) = self.upstreams.get(tool.upstream()) else {
             let refusal = Refusal::new(
                 model::RefusalCode::UpstreamUnreachable,
                 "the tool's upstream is not there",
             );
             return explanation.stopped(6, "arguments", refusal);
         };
-        let outgoing = match service.prepare(&tool, &call) {
-            Ok(outgoing) => outgoing,
+        let errand = match far.prepare(&tool, &call) {
+            Ok(errand) => errand,
             Err(fault) => return explanation.stopped(6, "arguments", unsafe_request(&fault)),
         };
         explanation.passed(6, "arguments", format!("fit the schema{added}"));
@@ -236,7 +236,11 @@ impl Gateway {
             Err(refusal) => return explanation.stopped(9, "consent", refusal),
         }
         explanation.passed(10, "record", "the intent would be written here");
-        let preview = service.preview(&outgoing);
+        let preview = match (far, errand) {
+            (Far::Service(service), Errand::Request(outgoing)) => service.preview(&outgoing),
+            (Far::Peer(peer), _) => peer.preview(tool.origin(), &call),
+            (Far::Service(_), Errand::Call) => return explanation,
+        };
         explanation.passed(11, "request", format!("{} {}", preview.method, preview.url));
         explanation.request = Some(preview);
         explanation

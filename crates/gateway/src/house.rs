@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use model::{Limits, ToolName, UpstreamName};
 use policy::Policy;
 use tokio::time::Instant;
-use upstream::Service;
+use upstream::Far;
 use wire::answer::Server;
 
 use crate::arguments::{SchemaFault, Schemas};
@@ -30,8 +30,8 @@ pub struct Parts {
     pub policy: Policy,
     /// The open ledger.
     pub ledger: Ledger,
-    /// The services behind the tools, by name.
-    pub services: HashMap<UpstreamName, Service>,
+    /// The upstreams behind the tools, by name.
+    pub upstreams: HashMap<UpstreamName, Far>,
     /// The open sources of facts.
     pub sources: Sources,
     /// The limits in force.
@@ -50,7 +50,7 @@ pub struct Gateway {
     pub(crate) catalog: Catalog,
     pub(crate) policy: Policy,
     pub(crate) ledger: Ledger,
-    pub(crate) services: HashMap<UpstreamName, Service>,
+    pub(crate) upstreams: HashMap<UpstreamName, Far>,
     pub(crate) lookups: Lookups,
     pub(crate) schemas: Schemas,
     pub(crate) rows: HashMap<ToolName, Rows>,
@@ -88,9 +88,9 @@ pub enum GatewayFault {
         /// What is wrong.
         why: String,
     },
-    /// A tool whose service is not there.
+    /// A tool whose upstream is not there.
     #[error("the upstream `{upstream}` of the tool `{tool}` is not there")]
-    Service {
+    Upstream {
         /// The tool.
         tool: ToolName,
         /// Its upstream.
@@ -109,8 +109,8 @@ impl Gateway {
         let mut rows = HashMap::new();
         let mut pages = HashMap::new();
         for tool in parts.catalog.tools() {
-            if !parts.services.contains_key(tool.upstream()) {
-                return Err(GatewayFault::Service {
+            if !parts.upstreams.contains_key(tool.upstream()) {
+                return Err(GatewayFault::Upstream {
                     tool: tool.name().clone(),
                     upstream: tool.upstream().clone(),
                 });
@@ -141,7 +141,7 @@ impl Gateway {
             catalog: parts.catalog,
             policy: parts.policy,
             ledger: parts.ledger,
-            services: parts.services,
+            upstreams: parts.upstreams,
             limits: parts.limits,
             server: parts.server,
             clock: parts.clock,
@@ -184,16 +184,34 @@ impl Gateway {
         &self.ledger
     }
 
-    /// How many requests of a service may have left; `None` if there is no such service.
+    /// How many requests of an upstream may have left; `None` if there is no such upstream.
     #[must_use]
     pub fn requests(&self, upstream: &UpstreamName) -> Option<u64> {
-        self.services.get(upstream).map(Service::requests)
+        self.upstreams.get(upstream).map(Far::requests)
     }
 
     /// The time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.clock)()
+    }
+
+    /// Holds what every MCP server has now against what was approved. One that cannot be reached is told in the log, and
+    /// stands in nobody's way.
+    pub async fn check_servers(&self, deadline: Instant) {
+        let peers = self.upstreams.values().filter_map(Far::peer);
+        let checks = peers.map(|peer| async move {
+            if let Err(fault) = peer.check(&self.catalog, deadline).await {
+                tracing::warn!(upstream = %peer.name(), %fault, "the server could not be looked at");
+            }
+        });
+        futures_util::future::join_all(checks).await;
+    }
+
+    /// Ends every conversation with an MCP server, and what was started for it.
+    pub async fn close_servers(&self) {
+        let peers = self.upstreams.values().filter_map(Far::peer);
+        futures_util::future::join_all(peers.map(|peer| peer.close())).await;
     }
 
     /// Takes no new calls; those that run go on.

@@ -20,10 +20,12 @@
 )]
 
 mod arguments;
+mod carried;
 mod explain;
 mod facts;
 mod house;
 mod listing;
+mod mount;
 mod pages;
 mod pipeline;
 mod problem;
@@ -34,13 +36,14 @@ mod slots;
 mod stranger;
 mod stream;
 
-pub use arguments::SchemaFault;
+pub use arguments::{SchemaFault, usable_schema};
 pub use explain::{Explanation, Step, StepOutcome};
 pub use facts::{FactsFault, Sources};
 pub use house::{Clock, Gateway, GatewayFault, Parts};
+pub use mount::Mount;
 pub use pipeline::{Asked, Flow};
 pub use release::Released;
 pub use session::{Running, RunningRequest, Session, SessionId, Sessions, SessionsFull};
 pub use stream::{Cursor, Next, NotResumed, Stream, StreamId};
 // Made by whoever reports it, filled by whoever waits for the work.
-pub use upstream::Progress;
+pub use upstream::{Progress, Told};

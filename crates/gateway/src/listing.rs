@@ -11,24 +11,26 @@ use model::ToolName;
 use wire::{Failure, Page};
 
 use crate::house::Gateway;
+use crate::mount::Mount;
 
 /// Stands before the name in a cursor, so that another form can be told from this one.
 const FORM: &str = "t1:";
 
 impl Gateway {
-    /// One page of the tools that this caller may use.
+    /// One page of the tools that this caller may use, as far as `mount` shows them.
     ///
     /// `cursor` is what the last page gave (PAG-01). It names a place, not a right: a cursor of somebody else gives
     /// nothing that this caller could not list anyway.
     ///
     /// # Errors
     /// [`Failure::BadCursor`] for a text that was not given out here (PAG-03).
-    pub fn list(&self, principal: &Principal, cursor: Option<&str>) -> Result<Page, Failure> {
+    pub fn list(&self, principal: &Principal, mount: &Mount, cursor: Option<&str>) -> Result<Page, Failure> {
         let after = cursor.map(parse).transpose()?;
         let now = self.now();
         let mut visible = self
             .catalog
             .tools_after(after.as_ref().map(ToolName::as_str))
+            .filter(|tool| mount.shows(tool))
             .filter(|tool| tool.objection(Some(principal.caller()), now).is_none())
             .filter(|tool| self.policy.listable(principal.caller(), tool.name()));
         let mut tools = Vec::new();
@@ -39,7 +41,11 @@ impl Gateway {
             (Some(last), Some(_)) => Some(write(&last.name)),
             (Some(_) | None, _) => None,
         };
-        Ok(Page { tools, next })
+        Ok(Page {
+            tools,
+            next,
+            left_out: mount.left_out(),
+        })
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use catalog::Tool;
+use catalog::{Operation, Tool};
 use config::{PagesBy, PagesSettings};
 use model::{Arguments, CallId, Content, JsonLimits, Limits, Object, Refusal, Reply, Value, parse_foreign};
 use serde_json_path::JsonPath;
@@ -96,6 +96,7 @@ impl Pages {
 pub(crate) struct Reading<'g> {
     pages: &'g Pages,
     tool: &'g Tool,
+    operation: &'g Operation,
     service: &'g Service,
     schemas: &'g Schemas,
     json: JsonLimits,
@@ -112,7 +113,8 @@ pub(crate) struct Reading<'g> {
 impl<'g> Reading<'g> {
     /// The reading of a call that was checked and is about to be sent.
     pub(crate) fn new(
-        (pages, tool, service): (&'g Pages, &'g Tool, &'g Service),
+        pages: &'g Pages,
+        (tool, operation, service): (&'g Tool, &'g Operation, &'g Service),
         schemas: &'g Schemas,
         limits: &Limits,
         (call, arguments, injected): (CallId, &Arc<Arguments>, &Object),
@@ -122,6 +124,7 @@ impl<'g> Reading<'g> {
         Self {
             pages,
             tool,
+            operation,
             service,
             schemas,
             json: JsonLimits {
@@ -158,9 +161,10 @@ impl<'g> Reading<'g> {
                 if self.left == 0 {
                     return Followed::End;
                 }
+                let page = (self.tool, self.operation);
                 match self
                     .service
-                    .prepare_page(self.tool, self.call, &arguments, &self.injected)
+                    .prepare_page(page, self.call, &arguments, &self.injected)
                 {
                     Ok(outgoing) => {
                         self.arguments = arguments;
@@ -181,7 +185,7 @@ impl<'g> Reading<'g> {
         let name = match &self.pages.by {
             By::Link => {
                 let query = self.service.next_query(answer, request)?;
-                let wire = self.tool.plan().query_name(argument);
+                let wire = self.operation.plan().query_name(argument);
                 match query {
                     None => None,
                     Some(query) => {

@@ -18,11 +18,15 @@ use policy::{Denied, Permitted, Question};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use upstream::{Answer, Ending, Lost, Outgoing, Progress, SendFault, Service, Trip};
+use upstream::{
+    Answer, Ending, Errand, Far, Lane, Lost, Outgoing, PrepareFault, Progress, Said, SendFault, Service, Trip,
+};
 
 use crate::house::Gateway;
+use crate::mount::Mount;
 use crate::pages::Reading;
 use crate::release::{Checks, Released};
+use crate::session::SessionId;
 
 /// What comes with a call beside what it asks for.
 #[derive(Debug, Clone)]
@@ -37,15 +41,29 @@ pub struct Flow {
     pub cancel: CancellationToken,
     /// How far its work is, where it takes longer than one request.
     pub progress: Arc<Progress>,
+    /// The session that it came in, where the client has one.
+    pub session: Option<SessionId>,
+}
+
+impl Flow {
+    /// Which connection to a server that knows its clients the call may use.
+    fn lane(&self, principal: &Principal) -> Lane {
+        Lane {
+            caller: principal.key(),
+            session: self.session.as_ref().map(|session| session.as_str().to_owned()),
+        }
+    }
 }
 
 /// What a call asks for.
 #[derive(Debug)]
 pub struct Asked {
-    /// The public name of the tool, as asked.
+    /// The name of the tool, as asked.
     pub name: String,
     /// The arguments.
     pub arguments: Arguments,
+    /// Where it was asked: by which names, and what is shown there.
+    pub mount: Mount,
 }
 
 /// What is known of a call so far: for the ledger, whatever becomes of it.
@@ -63,6 +81,7 @@ struct Walk<'a> {
     id: CallId,
     principal: &'a Principal,
     name: &'a str,
+    mount: &'a Mount,
     arguments: Arc<Arguments>,
     flow: &'a Flow,
     now: Timestamp,
@@ -90,10 +109,12 @@ impl Gateway {
     /// Cancellation: dropping the future abandons the call. If it was on its way, its outcome is recorded as unknown.
     /// Cancel `flow.cancel` instead to have the call ended in order.
     pub async fn call(&self, principal: &Principal, asked: Asked, flow: &Flow) -> Result<Released, Refusal> {
+        let name = asked.mount.public(&asked.name);
         let walk = Walk {
             id: CallId::new(),
             principal,
-            name: &asked.name,
+            name: &name,
+            mount: &asked.mount,
             arguments: Arc::new(asked.arguments),
             flow,
             now: self.now(),
@@ -106,7 +127,7 @@ impl Gateway {
         let tool = admitted.shared();
         known.admitted = Some(admitted);
         let deadline = flow.received + self.time_of(&tool);
-        let service = step!(self, walk, known, self.service(&tool));
+        let far = step!(self, walk, known, self.far(&tool));
 
         // 6. The arguments against the pinned schema, and whether they can be sent safely.
         step!(self, walk, known, self.schemas.check(&tool, &walk.arguments));
@@ -117,18 +138,17 @@ impl Gateway {
             arguments: Arc::clone(&walk.arguments),
             injected: step!(self, walk, known, self.lookups.injected(&tool, principal)),
         };
-        let outgoing = step!(
+        let errand = step!(
             self,
             walk,
             known,
-            service
-                .prepare(&tool, &call)
-                .map_err(|fault| unsafe_request(&fault))
+            far.prepare(&tool, &call).map_err(|fault| unsafe_request(&fault))
         );
 
-        let mut pages = self.pages.get(tool.name()).map(|pages| {
+        let mut pages = self.pages.get(tool.name()).and_then(|pages| {
             let read = (call.id, &call.arguments, &call.injected);
-            Reading::new((pages, &tool, service), &self.schemas, &self.limits, read)
+            let of = (&*tool, tool.operation()?, far.service()?);
+            Some(Reading::new(pages, of, &self.schemas, &self.limits, read))
         });
 
         // 7. The target and its owner, from a source that is not the protected call.
@@ -174,27 +194,15 @@ impl Gateway {
         let sent = tokio::select! {
             biased;
             () = flow.cancel.cancelled() => Err(Given::Up),
-            sent = async {
-                match &mut pages {
-                    None => self
-                        .send(service, recorded, outgoing, &tool, flow, &trip)
-                        .await
-                        .map(Sent::Work),
-                    Some(pages) => {
-                        let follow = |answer: &Answer, request: &Outgoing| pages.follow(answer, request);
-                        service
-                            .send_pages(recorded, outgoing, &trip, follow)
-                            .await
-                            .map(Sent::Pages)
-                    }
-                }
-            } => sent.map_err(Given::Fault),
+            sent = self.run((far, errand), recorded, (&tool, &mut pages), &walk, &trip) => {
+                sent.map_err(Given::Fault)
+            }
         };
 
         // 12. Check what came back.
         let ended = match sent {
             Err(Given::Up) => {
-                service.call_off(&trip).await;
+                far.call_off(&trip).await;
                 Ended::given_up(&trip)
             }
             Err(Given::Fault(fault)) => Ended::failed(&fault),
@@ -205,7 +213,7 @@ impl Gateway {
                     target: known.target.as_ref(),
                     rows: self.rows.get(tool.name()),
                     schemas: &self.schemas,
-                    service,
+                    far,
                     limits: &self.limits,
                 };
                 match (sent, &pages) {
@@ -216,7 +224,7 @@ impl Gateway {
                         Ended::failed_work(answer.status, checks.failed_work(&state, &answer))
                     }
                     (Sent::Work(Ending::Unknown { answer, why }), _) => {
-                        service.call_off(&trip).await;
+                        far.call_off(&trip).await;
                         Ended::lost(answer.as_ref(), &why)
                     }
                     (Sent::Pages(answers), pages) => match (answers.last(), pages) {
@@ -224,12 +232,49 @@ impl Gateway {
                         (Some(last), None) => Ended::answered(last, checks.release(last)),
                         (None, _) => Ended::given_up(&trip),
                     },
+                    (Sent::Said(said), _) => Ended::said(checks.release_said(*said)),
                 }
             }
         };
 
         // 13. Write the outcome: not written, not told.
         self.finish(&walk, ticket, ended, &trip).await
+    }
+
+    /// Sends what a call became, and waits for all that comes of it.
+    async fn run(
+        &self,
+        (far, errand): (&Far, Errand),
+        call: Recorded<Permitted<Call>>,
+        (tool, pages): (&catalog::Tool, &mut Option<Reading<'_>>),
+        walk: &Walk<'_>,
+        trip: &Trip,
+    ) -> Result<Sent, SendFault> {
+        match (far, errand) {
+            (Far::Service(service), Errand::Request(outgoing)) => match pages {
+                None => self
+                    .send(service, call, *outgoing, tool, walk.flow, trip)
+                    .await
+                    .map(Sent::Work),
+                Some(pages) => {
+                    let follow = |answer: &Answer, request: &Outgoing| pages.follow(answer, request);
+                    service
+                        .send_pages(call, *outgoing, trip, follow)
+                        .await
+                        .map(Sent::Pages)
+                }
+            },
+            // On the heap: calls of services should not carry its size.
+            (Far::Peer(peer), Errand::Call) => {
+                let lane = walk.flow.lane(walk.principal);
+                Box::pin(peer.call(call, tool, &lane, trip, &walk.flow.progress, &self.catalog))
+                    .await
+                    .map(|said| Sent::Said(Box::new(said)))
+            }
+            (Far::Service(_), Errand::Call) | (Far::Peer(_), Errand::Request(_)) => Err(SendFault::Request(
+                "what was prepared is not for this upstream".to_owned(),
+            )),
+        }
     }
 
     /// Sends the request of a call; where its work takes longer, waits for the end of that.
@@ -261,6 +306,13 @@ impl Gateway {
 
     fn admit(&self, walk: &Walk<'_>) -> Result<Admitted, Refusal> {
         let admitted = self.catalog.admit(walk.name, walk.principal.caller(), walk.now);
+        let admitted = admitted.and_then(|admitted| {
+            if walk.mount.shows(admitted.tool()) {
+                Ok(admitted)
+            } else {
+                Err(NotAdmitted::Unknown)
+            }
+        });
         admitted.map_err(|fault| {
             let code = match fault {
                 NotAdmitted::Unknown => RefusalCode::UnknownTool,
@@ -270,8 +322,8 @@ impl Gateway {
         })
     }
 
-    fn service(&self, tool: &catalog::Tool) -> Result<&Service, Refusal> {
-        self.services.get(tool.upstream()).ok_or_else(|| {
+    fn far(&self, tool: &catalog::Tool) -> Result<&Far, Refusal> {
+        self.upstreams.get(tool.upstream()).ok_or_else(|| {
             Refusal::new(
                 RefusalCode::UpstreamUnreachable,
                 "the tool's upstream is not there",
@@ -462,6 +514,8 @@ enum Sent {
     Work(Ending),
     /// The pages of a list. Never empty.
     Pages(Vec<Answer>),
+    /// What an MCP server said.
+    Said(Box<Said>),
 }
 
 /// Why nothing came back.
@@ -529,6 +583,20 @@ impl Ended {
         }
     }
 
+    /// What an MCP server said, checked; with whether its tool says that it failed.
+    fn said((is_failure, result): (bool, Result<Released, Refusal>)) -> Self {
+        let state = if is_failure {
+            OutcomeState::Failed
+        } else {
+            OutcomeState::Done
+        };
+        Self {
+            state,
+            status: None,
+            result,
+        }
+    }
+
     fn answered(answer: &Answer, result: Result<Released, Refusal>) -> Self {
         // A withheld answer was given all the same: the far side acted.
         let state = if answer.is_success() {
@@ -569,7 +637,7 @@ pub(crate) fn consent(tool: &catalog::Tool, now: Timestamp) -> Result<Option<Val
     }
 }
 
-pub(crate) fn unsafe_request(fault: &openapi::BuildFault) -> Refusal {
+pub(crate) fn unsafe_request(fault: &PrepareFault) -> Refusal {
     match fault.fault() {
         model::Fault::Caller => {
             Refusal::new(RefusalCode::RequestUnsafe, fault.to_string()).with_detail(fault.to_string())
@@ -585,11 +653,18 @@ fn reply_text(reply: &Reply) -> Cow<'_, str> {
     let text = |content: &Content| match content {
         Content::Text(text) => text.clone(),
         Content::Media(media) => media.data.clone(),
+        Content::Carried(block) => Value::Object(block.clone()).to_string(),
     };
     match reply.content.as_slice() {
         [] => Cow::Borrowed(""),
         [Content::Text(only)] => Cow::Borrowed(only),
         [Content::Media(only)] => Cow::Borrowed(&only.data),
+        [Content::Carried(only)] if reply.structured.is_none() => {
+            match only.get("text").and_then(Value::as_str) {
+                Some(only_text) if only.len() == 2 => Cow::Borrowed(only_text),
+                _ => Cow::Owned(Value::Object(only.clone()).to_string()),
+            }
+        }
         several => Cow::Owned(several.iter().map(text).collect::<Vec<_>>().join("\n")),
     }
 }

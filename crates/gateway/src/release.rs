@@ -4,12 +4,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use catalog::Tool;
+use catalog::{Operation, Tool};
 use model::{
     CallId, Content, JsonLimits, Limits, Media, MediaKind, Object, Refusal, RefusalCode, Reply, Target,
     Value, parse_foreign,
 };
-use upstream::{Answer, Service};
+use upstream::{Answer, Far};
 
 use crate::arguments::Schemas;
 use crate::problem::{self, status_text};
@@ -56,7 +56,7 @@ pub(crate) struct Checks<'a> {
     pub(crate) target: Option<&'a Target>,
     pub(crate) rows: Option<&'a Rows>,
     pub(crate) schemas: &'a Schemas,
-    pub(crate) service: &'a Service,
+    pub(crate) far: &'a Far,
     pub(crate) limits: &'a Limits,
     pub(crate) call: CallId,
 }
@@ -102,8 +102,13 @@ impl Checks<'_> {
 
     /// The answer as JSON, without rows of other owners.
     pub(crate) fn own_rows(&self, answer: &Answer) -> Result<Value, Refusal> {
-        let mut value = parse_foreign(&answer.body, self.json_limits())
+        let value = parse_foreign(&answer.body, self.json_limits())
             .map_err(|fault| invalid(format!("the answer is not JSON that may pass: {fault}")))?;
+        self.own_rows_of(value)
+    }
+
+    /// A value without rows of other owners.
+    pub(crate) fn own_rows_of(&self, mut value: Value) -> Result<Value, Refusal> {
         if let Some(rows) = self.rows {
             let Some(owner) = self.target.and_then(|target| target.owner.as_ref()) else {
                 return Err(invalid(
@@ -146,7 +151,9 @@ impl Checks<'_> {
             return Ok(Reply::text(text));
         }
         let value = Value::Object(Object::new());
-        if !self.tool.may_be_empty() || self.schemas.check_result(self.tool, &value).is_err() {
+        if !self.tool.operation().is_some_and(Operation::may_be_empty)
+            || self.schemas.check_result(self.tool, &value).is_err()
+        {
             return Err(invalid("the answer has no body, and the tool promises one"));
         }
         Ok(Reply {
@@ -161,18 +168,18 @@ impl Checks<'_> {
         if self.rows.is_some() || self.tool.projection().is_some() || self.has_output_schema() {
             return Err(invalid(format!("the tool promises JSON; the answer is {media}")));
         }
-        if media.starts_with("text/") || (is_text(media) && self.tool.answers_with(media)) {
+        if media.starts_with("text/") || (is_text(media) && self.answers_with(media)) {
             return match std::str::from_utf8(&answer.body) {
                 Ok(text) => Ok(Reply::text(text)),
                 Err(_) => Err(invalid("the answer is not UTF-8")),
             };
         }
-        if !self.tool.answers_with(media) {
+        if !self.answers_with(media) {
             return Err(invalid(format!(
                 "an answer of {media} is not passed on, because the document does not declare it"
             )));
         }
-        if self.service.reveals(&answer.body) {
+        if self.far.reveals(&answer.body) {
             return Err(revealed());
         }
         let kind = match media.split('/').next() {
@@ -188,8 +195,7 @@ impl Checks<'_> {
                 bytes: answer.body.len(),
                 uri: format!("urn:uuid:{}", self.call),
             })],
-            structured: None,
-            is_error: false,
+            ..Reply::text("")
         })
     }
 
@@ -221,7 +227,7 @@ impl Checks<'_> {
         {
             for (index, said) in problem::sentences(&problem).into_iter().enumerate() {
                 // Before it is cut: half a credential is not found any more, and too much all the same.
-                if self.service.reveals(said.as_bytes()) {
+                if self.far.reveals(said.as_bytes()) {
                     return Err(revealed());
                 }
                 text.push_str(if index == 0 { ": " } else { "; " });
@@ -234,9 +240,10 @@ impl Checks<'_> {
     /// A service that repeats what it was sent must not tell an agent our credential.
     fn hides_credentials(&self, reply: &Reply) -> Result<(), Refusal> {
         let in_text = reply.content.iter().any(|content| match content {
-            Content::Text(text) => self.service.reveals(text.as_bytes()),
+            Content::Text(text) => self.far.reveals(text.as_bytes()),
             // Its bytes were looked at before they became base64.
             Content::Media(_) => false,
+            Content::Carried(block) => self.is_revealed_in_object(block),
         });
         if in_text {
             return Err(revealed());
@@ -258,12 +265,27 @@ impl Checks<'_> {
     fn is_revealed_in(&self, value: &Value) -> bool {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
-            Value::String(text) => self.service.reveals(text.as_bytes()),
+            Value::String(text) => self.far.reveals(text.as_bytes()),
             Value::Array(items) => items.iter().any(|item| self.is_revealed_in(item)),
-            Value::Object(object) => object
-                .iter()
-                .any(|(key, item)| self.service.reveals(key.as_bytes()) || self.is_revealed_in(item)),
+            Value::Object(object) => self.is_revealed_in_object(object),
         }
+    }
+
+    pub(crate) fn is_revealed_in_object(&self, object: &Object) -> bool {
+        object
+            .iter()
+            .any(|(key, item)| self.far.reveals(key.as_bytes()) || self.is_revealed_in(item))
+    }
+
+    /// What is carried beside the content is bounded like it.
+    pub(crate) fn fits_beside(&self, bytes: usize) -> Result<(), Refusal> {
+        if bytes > self.limits.result_bytes_max {
+            return Err(invalid(format!(
+                "the result has {bytes} bytes beside its content; at most {} leave",
+                self.limits.result_bytes_max
+            )));
+        }
+        Ok(())
     }
 
     fn fits(&self, reply: &Reply) -> Result<(), Refusal> {
@@ -273,6 +295,7 @@ impl Checks<'_> {
             .map(|content| match content {
                 Content::Text(text) => text.len(),
                 Content::Media(media) => media.data.len(),
+                Content::Carried(block) => length(block),
             })
             .sum();
         if bytes > self.limits.result_bytes_max {
@@ -284,16 +307,35 @@ impl Checks<'_> {
         Ok(())
     }
 
-    fn has_output_schema(&self) -> bool {
+    fn answers_with(&self, media: &str) -> bool {
+        self.tool
+            .operation()
+            .is_some_and(|operation| operation.answers_with(media))
+    }
+
+    pub(crate) fn has_output_schema(&self) -> bool {
         self.tool.definition().output_schema.is_some()
     }
 
-    const fn json_limits(&self) -> JsonLimits {
+    pub(crate) const fn json_limits(&self) -> JsonLimits {
         JsonLimits {
             bytes_max: self.limits.upstream_body_bytes_max,
             depth_max: self.limits.json_depth_max,
         }
     }
+}
+
+/// The bytes of the texts of a block, which are nearly all of it.
+pub(crate) fn length(object: &Object) -> usize {
+    fn of(value: &Value) -> usize {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(of).sum(),
+            Value::Object(object) => length(object),
+        }
+    }
+    object.iter().map(|(key, value)| key.len() + of(value)).sum()
 }
 
 fn revealed() -> Refusal {

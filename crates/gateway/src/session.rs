@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::{Id, Identity, Opening, Revision};
 
+use crate::mount::Mount;
 use crate::stream::{Cursor, NotResumed, Stream, StreamId, Streams};
 
 /// The id of a session: 32 random bytes, in 43 visible ASCII characters (HL-12).
@@ -64,6 +65,7 @@ pub enum SessionsFull {
 pub struct Session {
     id: SessionId,
     caller: CallerKey,
+    mount: Mount,
     revision: Revision,
     client: Option<Identity>,
     used: Mutex<Instant>,
@@ -106,7 +108,12 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionsFull`]; sessions that nobody used for `session_idle_timeout` are ended first.
-    pub fn open(&self, principal: &Principal, opening: &Opening) -> Result<Arc<Session>, SessionsFull> {
+    pub fn open(
+        &self,
+        principal: &Principal,
+        mount: &Mount,
+        opening: &Opening,
+    ) -> Result<Arc<Session>, SessionsFull> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|_| SessionsFull::Nameless)?;
         let id = SessionId(URL_SAFE_NO_PAD.encode(bytes));
@@ -130,6 +137,7 @@ impl Sessions {
         let session = Arc::new(Session {
             id: id.clone(),
             caller,
+            mount: mount.clone(),
             revision: opening.revision,
             client: opening.client.clone(),
             used: Mutex::new(Instant::now()),
@@ -141,11 +149,15 @@ impl Sessions {
         Ok(session)
     }
 
-    /// The session with this id, if it is this caller's. `None` does not say which of the two failed.
+    /// The session with this id, if it is this caller's and was opened on this endpoint. `None` does not say which of them
+    /// failed.
     #[must_use]
-    pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+    pub fn find(&self, id: &str, principal: &Principal, mount: &Mount) -> Option<Arc<Session>> {
         let session = self.lock().get(id).cloned()?;
-        if session.caller != principal.key() || session.is_idle(self.limits.session_idle_timeout) {
+        if session.caller != principal.key()
+            || session.mount != *mount
+            || session.is_idle(self.limits.session_idle_timeout)
+        {
             return None;
         }
         session.touch();
@@ -153,8 +165,8 @@ impl Sessions {
     }
 
     /// Ends a session of this caller. `false`: there is none.
-    pub fn close(&self, id: &str, principal: &Principal) -> bool {
-        let Some(session) = self.find(id, principal) else {
+    pub fn close(&self, id: &str, principal: &Principal, mount: &Mount) -> bool {
+        let Some(session) = self.find(id, principal, mount) else {
             return false;
         };
         self.lock().remove(id);
@@ -395,21 +407,43 @@ mod tests {
     #[tokio::test]
     async fn sec_05_a_session_of_somebody_else_reads_as_unknown() {
         let sessions = Sessions::new(&Limits::default());
-        let session = sessions.open(&principal("ada"), &opening()).unwrap();
-        assert!(sessions.find(session.id().as_str(), &principal("ada")).is_some());
-        assert!(sessions.find(session.id().as_str(), &principal("bob")).is_none());
-        assert!(sessions.find("nonsense", &principal("ada")).is_none());
-        assert!(!sessions.close(session.id().as_str(), &principal("bob")));
-        assert!(sessions.close(session.id().as_str(), &principal("ada")));
-        assert!(sessions.find(session.id().as_str(), &principal("ada")).is_none());
+        let session = sessions.open(&principal("ada"), &Mount::All, &opening()).unwrap();
+        assert!(
+            sessions
+                .find(session.id().as_str(), &principal("ada"), &Mount::All)
+                .is_some()
+        );
+        assert!(
+            sessions
+                .find(session.id().as_str(), &principal("bob"), &Mount::All)
+                .is_none()
+        );
+        assert!(
+            sessions
+                .find("nonsense", &principal("ada"), &Mount::All)
+                .is_none()
+        );
+        let elsewhere = Mount::View(Arc::default());
+        assert!(
+            sessions
+                .find(session.id().as_str(), &principal("ada"), &elsewhere)
+                .is_none()
+        );
+        assert!(!sessions.close(session.id().as_str(), &principal("bob"), &Mount::All));
+        assert!(sessions.close(session.id().as_str(), &principal("ada"), &Mount::All));
+        assert!(
+            sessions
+                .find(session.id().as_str(), &principal("ada"), &Mount::All)
+                .is_none()
+        );
         assert!(session.ended().is_cancelled());
     }
 
     #[tokio::test]
     async fn hl_12_ids_are_visible_ascii_and_do_not_repeat() {
         let sessions = Sessions::new(&Limits::default());
-        let one = sessions.open(&principal("ada"), &opening()).unwrap();
-        let two = sessions.open(&principal("ada"), &opening()).unwrap();
+        let one = sessions.open(&principal("ada"), &Mount::All, &opening()).unwrap();
+        let two = sessions.open(&principal("ada"), &Mount::All, &opening()).unwrap();
         assert_ne!(one.id(), two.id());
         assert!(
             one.id().as_str().bytes().all(|b| (0x21..=0x7E).contains(&b)) && one.id().as_str().len() == 43
@@ -425,15 +459,19 @@ mod tests {
             ..Limits::default()
         };
         let sessions = Sessions::new(&limits);
-        sessions.open(&principal("ada"), &opening()).unwrap();
-        sessions.open(&principal("ada"), &opening()).unwrap();
+        sessions.open(&principal("ada"), &Mount::All, &opening()).unwrap();
+        sessions.open(&principal("ada"), &Mount::All, &opening()).unwrap();
         assert_eq!(
-            sessions.open(&principal("ada"), &opening()).unwrap_err(),
+            sessions
+                .open(&principal("ada"), &Mount::All, &opening())
+                .unwrap_err(),
             SessionsFull::OfCaller
         );
-        sessions.open(&principal("bob"), &opening()).unwrap();
+        sessions.open(&principal("bob"), &Mount::All, &opening()).unwrap();
         assert_eq!(
-            sessions.open(&principal("eve"), &opening()).unwrap_err(),
+            sessions
+                .open(&principal("eve"), &Mount::All, &opening())
+                .unwrap_err(),
             SessionsFull::All
         );
     }
@@ -446,17 +484,23 @@ mod tests {
             ..Limits::default()
         };
         let sessions = Sessions::new(&limits);
-        let old = sessions.open(&principal("ada"), &opening()).unwrap();
+        let old = sessions.open(&principal("ada"), &Mount::All, &opening()).unwrap();
         tokio::time::advance(Duration::from_secs(59)).await;
         assert!(
-            sessions.find(old.id().as_str(), &principal("ada")).is_some(),
+            sessions
+                .find(old.id().as_str(), &principal("ada"), &Mount::All)
+                .is_some(),
             "used, so it stays"
         );
         tokio::time::advance(Duration::from_secs(59)).await;
-        assert!(sessions.open(&principal("bob"), &opening()).is_err());
+        assert!(sessions.open(&principal("bob"), &Mount::All, &opening()).is_err());
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(sessions.find(old.id().as_str(), &principal("ada")).is_none());
-        sessions.open(&principal("bob"), &opening()).unwrap();
+        assert!(
+            sessions
+                .find(old.id().as_str(), &principal("ada"), &Mount::All)
+                .is_none()
+        );
+        sessions.open(&principal("bob"), &Mount::All, &opening()).unwrap();
         assert!(old.ended().is_cancelled());
     }
 
@@ -467,7 +511,7 @@ mod tests {
             ..Limits::default()
         };
         let sessions = Sessions::new(&limits);
-        let session = sessions.open(&principal("ada"), &opening()).unwrap();
+        let session = sessions.open(&principal("ada"), &Mount::All, &opening()).unwrap();
         let request = session.running().start(&Id::Integer(1)).unwrap();
         tokio::time::advance(Duration::from_secs(600)).await;
         sessions.sweep();

@@ -46,5 +46,5 @@ pub use names::{
     TenantId, ToolName, UpstreamName,
 };
 pub use refusal::{Fault, Refusal, RefusalCode};
-pub use reply::{Content, Media, MediaKind, Reply};
+pub use reply::{Beside, Content, Media, MediaKind, Reply};
 pub use secret::{SecretBytes, SecretText};

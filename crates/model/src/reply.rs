@@ -1,6 +1,6 @@
 //! What an upstream answered, in our own words, before and after it was checked.
 
-use crate::json::Value;
+use crate::json::{Object, Value};
 
 /// An answer of a tool.
 ///
@@ -13,6 +13,18 @@ pub struct Reply {
     pub structured: Option<Value>,
     /// Whether the tool says that it failed. The model reads the content and can act on it.
     pub is_error: bool,
+    /// What an MCP server said beside that and no revision knows, whole: its `_meta` without what belongs to one hop, and
+    /// members of other names. Empty for what we made ourselves.
+    pub beside: Beside,
+}
+
+/// What an MCP server said beside its content.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Beside {
+    /// The `_meta` of the result.
+    pub meta: Object,
+    /// Members of the result that no revision has.
+    pub others: Object,
 }
 
 /// One content block.
@@ -20,8 +32,10 @@ pub struct Reply {
 pub enum Content {
     /// Text.
     Text(String),
-    /// Anything else.
+    /// Bytes that are no text.
     Media(Media),
+    /// A block of an MCP server, whole, with all members that it came with. It has a `type`, which is a text.
+    Carried(Object),
 }
 
 /// Bytes that are no text.
@@ -58,6 +72,7 @@ impl Reply {
             content: vec![Content::Text(text.into())],
             structured: None,
             is_error: false,
+            beside: Beside::default(),
         }
     }
 
@@ -73,10 +88,10 @@ impl Reply {
     /// A structured reply, with its serialisation as the text block that older clients read (TOOL-06).
     #[must_use]
     pub fn structured(value: Value) -> Self {
+        let text = value.to_string();
         Self {
-            content: vec![Content::Text(value.to_string())],
             structured: Some(value),
-            is_error: false,
+            ..Self::text(text)
         }
     }
 }

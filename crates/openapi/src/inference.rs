@@ -11,7 +11,7 @@ mod word;
 
 use std::collections::BTreeSet;
 
-use model::{Class, Exclusion, Value};
+use model::{Class, Exclusion, Object, Value};
 use serde::Serialize;
 
 use crate::document::Document;
@@ -92,6 +92,10 @@ pub enum EvidenceKind {
     MediaType,
     /// An extension of a vendor.
     Extension,
+    /// The name of a tool of an MCP server.
+    Name,
+    /// A hint of an MCP server.
+    Hint,
 }
 
 impl Inference {
@@ -170,7 +174,7 @@ pub fn is_sensitive_name(name: &str) -> bool {
 pub(crate) fn infer(document: &Document, reference: &OperationRef) -> Inference {
     let resolver = document.resolver();
     let mut found = Found {
-        document,
+        document: Some(document),
         evidence: Vec::new(),
     };
     let method = reference.key().method();
@@ -191,9 +195,39 @@ pub(crate) fn infer(document: &Document, reference: &OperationRef) -> Inference 
     }
 }
 
+/// Looks for evidence in the definition of a tool of an MCP server: in its name, and in its hints where they warn. A hint
+/// that reassures shows nothing, because it is the server's own word (TOOL-09).
+#[must_use]
+pub fn infer_tool(definition: &Object) -> Inference {
+    let mut found = Found {
+        document: None,
+        evidence: Vec::new(),
+    };
+    let root = Pointer::root();
+    if let Some(name) = definition.get("name").and_then(Value::as_str) {
+        of_name(&mut found, EvidenceKind::Name, name, &root.child("name"));
+    }
+    let hint = |key: &str| definition.get("annotations").and_then(|hints| hints.get(key));
+    let at = |key: &str| root.child("annotations").child(key);
+    let mut note = |key: &str, class: Class, quote: &str| {
+        found.class(EvidenceKind::Hint, class, Strength::Strong, &at(key), quote);
+    };
+    // A tool that only reads cannot destroy, whatever the other hint says (the hints' own documentation).
+    let reads = hint("readOnlyHint") == Some(&Value::Bool(true));
+    if hint("destructiveHint") == Some(&Value::Bool(true)) && !reads {
+        note("destructiveHint", Class::Destructive, "destructiveHint: true");
+    }
+    if hint("readOnlyHint") == Some(&Value::Bool(false)) {
+        note("readOnlyHint", Class::Write, "readOnlyHint: false");
+    }
+    Inference {
+        evidence: found.evidence,
+    }
+}
+
 /// What was found so far. Bounded; one quote for one thing from one kind of place is enough.
 struct Found<'d> {
-    document: &'d Document,
+    document: Option<&'d Document>,
     evidence: Vec<Evidence>,
 }
 
@@ -210,7 +244,10 @@ impl Found<'_> {
             kind,
             says,
             strength,
-            pointer: self.document.origin(pointer.as_str()),
+            pointer: match self.document {
+                Some(document) => document.origin(pointer.as_str()),
+                None => pointer.as_str().to_owned(),
+            },
             quote: crate::text::excerpt(quote),
         });
     }
@@ -259,10 +296,14 @@ fn of_method(found: &mut Found<'_>, reference: &OperationRef, method: Method) {
 }
 
 fn of_id(found: &mut Found<'_>, id: &str, at: &Pointer) {
+    of_name(found, EvidenceKind::OperationId, id, at);
+}
+
+fn of_name(found: &mut Found<'_>, kind: EvidenceKind, id: &str, at: &Pointer) {
     let words = words(id);
     let own = own_words(id, &words);
-    verbs(found, EvidenceKind::OperationId, own, at);
-    names(found, EvidenceKind::OperationId, own, at);
+    verbs(found, kind, own, at);
+    names(found, kind, own, at);
     let lists = own
         .first()
         .is_some_and(|word| ["list", "search", "find", "browse", "export"].contains(&word.lower.as_str()));
@@ -271,13 +312,7 @@ fn of_id(found: &mut Found<'_>, id: &str, at: &Pointer) {
             .last()
             .filter(|word| vocabulary::is_people(word) && word.singular != word.lower)
     {
-        found.exclusion(
-            EvidenceKind::OperationId,
-            Exclusion::Members,
-            Strength::Strong,
-            at,
-            last.raw,
-        );
+        found.exclusion(kind, Exclusion::Members, Strength::Strong, at, last.raw);
     }
 }
 

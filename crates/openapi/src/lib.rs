@@ -57,7 +57,7 @@ mod trace;
 pub use blocker::{Blocker, BlockerCause, Note, NoteKind};
 pub use document::{Document, DocumentFault, DocumentLimits, Reading};
 pub use exercise::{Exercise, arguments_for, exercise, sample_arguments};
-pub use inference::{Evidence, EvidenceKind, Inference, Shown, Strength, is_sensitive_name};
+pub use inference::{Evidence, EvidenceKind, Inference, Shown, Strength, infer_tool, is_sensitive_name};
 pub use length::json_length;
 pub use list::ToolList;
 pub use operation::{FindFault, Method, OperationKey, OperationRef};

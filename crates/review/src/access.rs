@@ -119,7 +119,10 @@ fn of_body(row: &Row) -> impl Iterator<Item = String> {
 /// What a configured tool leaves open.
 fn concerns_of(tool: &Tool) -> Vec<String> {
     let mut concerns = Vec::new();
-    if tool.plan().template().contains('{') && tool.bounds().owner.is_none() {
+    let names_a_thing = tool
+        .operation()
+        .is_some_and(|operation| operation.plan().template().contains('{'));
+    if names_a_thing && tool.bounds().owner.is_none() {
         concerns.push("nobody asks whose the thing in the path is".to_owned());
     }
     let properties = tool

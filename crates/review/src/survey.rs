@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use catalog::{Hold, HoldState, Tool};
+use catalog::{Hold, HoldState, Operation, Tool};
 use config::{Approved, Given, Settings, UpstreamSettings};
-use gateway::Gateway;
+use gateway::{Gateway, Mount};
 use identity::Principal;
 use jiff::Timestamp;
 use model::{Object, Value};
@@ -151,7 +151,7 @@ fn tools_by_operation(inputs: &Inputs<'_>) -> Tools {
         for tool in configured.gateway.catalog().tools() {
             if *tool.upstream() == configured.upstream.name {
                 tools
-                    .entry(tool.operation().to_owned())
+                    .entry(tool.origin().to_owned())
                     .or_default()
                     .push(Arc::clone(tool));
             }
@@ -206,7 +206,7 @@ fn listed(gateway: &Gateway, principal: &Principal) -> Vec<String> {
     let mut names = Vec::new();
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES_MAX {
-        let Ok(page) = gateway.list(principal, cursor.as_deref()) else {
+        let Ok(page) = gateway.list(principal, &Mount::All, cursor.as_deref()) else {
             break;
         };
         names.extend(page.tools.iter().map(|tool| tool.name.to_string()));
@@ -288,7 +288,8 @@ fn of_tool(inputs: &Inputs<'_>, row: &mut Row, tool: &Tool) {
     row.name = tool.name().to_string();
     row.class.declared = Some(tool.class());
     row.pin = Some(tool.pin().to_string());
-    row.notes = tool.notes().iter().map(ToString::to_string).collect();
+    let notes = tool.operation().map(Operation::notes).unwrap_or_default();
+    row.notes = notes.iter().map(ToString::to_string).collect();
     let definition = tool.definition();
     row.bytes = json_length(&Value::Object(definition.write(Revision::NEWEST_STATELESS)));
     row.tokens = row.bytes.div_ceil(4);
@@ -298,8 +299,10 @@ fn of_tool(inputs: &Inputs<'_>, row: &mut Row, tool: &Tool) {
             .output_schema
             .as_ref()
             .map_or(0, |schema| json_length(schema));
-    row.request = golden(&definition.input_schema, tool.plan(), &injected(tool));
-    sets(row, &definition.input_schema, tool.plan());
+    if let Some(operation) = tool.operation() {
+        row.request = golden(&definition.input_schema, operation.plan(), &injected(tool));
+        sets(row, &definition.input_schema, operation.plan());
+    }
     answers(inputs, row, tool);
 }
 

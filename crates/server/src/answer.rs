@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Asked, Flow, Gateway, Progress, Session, StreamId};
+use gateway::{Asked, Flow, Gateway, Mount, Progress, Session, StreamId};
 use identity::Principal;
 use model::{Refusal, RefusalCode, Reply};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
-use wire::answer::{self, Said};
+use wire::answer::{self, Said, Step};
 use wire::{Ask, Failure, Id, Request, Revision, Token, sse};
 
 /// What somebody is told who still waits for a call that was cancelled: it was the gate, at the end of `drain_timeout`. In
@@ -33,7 +33,13 @@ pub(crate) enum Work {
 }
 
 /// Answers what needs no waiting; a call is handed back.
-pub(crate) fn begin(gateway: &Gateway, principal: &Principal, revision: Revision, request: Request) -> Work {
+pub(crate) fn begin(
+    gateway: &Gateway,
+    principal: &Principal,
+    mount: &Mount,
+    revision: Revision,
+    request: Request,
+) -> Work {
     let Request { id, ask, context } = request;
     let said = match ask {
         Ask::CallTool { name, arguments } => {
@@ -46,12 +52,16 @@ pub(crate) fn begin(gateway: &Gateway, principal: &Principal, revision: Revision
                 id,
                 progress,
                 traceparent,
-                asked: Asked { name, arguments },
+                asked: Asked {
+                    name,
+                    arguments,
+                    mount: mount.clone(),
+                },
             });
         }
         Ask::Ping => Ok(Said::Pong),
         Ask::Discover => Ok(Said::Discovered),
-        Ask::ListTools { cursor } => gateway.list(principal, cursor.as_deref()).map(Said::Tools),
+        Ask::ListTools { cursor } => gateway.list(principal, mount, cursor.as_deref()).map(Said::Tools),
         // Only the opening of a conversation, and that was sorted out before.
         Ask::Open(_) => Err(Failure::InvalidRequest(
             "this conversation is already open".to_owned(),
@@ -140,22 +150,47 @@ pub(crate) async fn with_progress<T>(
     let mut ticks = tokio::time::interval_at(began + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     tokio::pin!(work);
-    let mut count: u64 = 0;
+    let mut count: f64 = 0.0;
     loop {
         tokio::select! {
             biased;
-            done = &mut work => return done,
+            done = &mut work => {
+                // What was told before the answer is told before the answer.
+                relay(progress, revision, token, &reports);
+                return done;
+            }
+            () = progress.changed() => relay(progress, revision, token, &reports),
             _ = ticks.tick() => {
-                count += 1;
+                if progress.is_relayed() {
+                    continue;
+                }
+                count += 1.0;
                 let seconds = began.elapsed().as_secs();
                 // The count rises with each report, whatever the service says of its own.
                 let text = progress.percent().map_or_else(
                     || format!("still running after {seconds} s"),
                     |percent| format!("{percent} % done after {seconds} s"),
                 );
-                reports.report(answer::progress(revision, token, count, &text));
+                let step = Step {
+                    done: count,
+                    total: None,
+                    text: Some(&text),
+                };
+                reports.report(answer::progress(revision, token, step));
             }
         }
+    }
+}
+
+/// Reports what an MCP server told, in its numbers and in order, with the caller's own token.
+fn relay(progress: &Progress, revision: Revision, token: &Token, reports: &Reports<'_>) {
+    for told in progress.take() {
+        let step = Step {
+            done: told.done,
+            total: told.total,
+            text: told.message.as_deref(),
+        };
+        reports.report(answer::progress(revision, token, step));
     }
 }
 

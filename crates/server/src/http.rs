@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{any, get};
-use gateway::{Cursor, Gateway, NotResumed, Session};
+use gateway::{Cursor, Gateway, Mount, NotResumed, Session};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use identity::Principal;
@@ -30,11 +30,13 @@ pub struct FaceOptions {
     pub neighbours: Neighbours,
     /// The path of the endpoint, as `/mcp`.
     pub path: String,
+    /// Endpoints that show a part, by what stands behind `path`: `/far`, `/view/support`.
+    pub mounts: Vec<(String, Mount)>,
 }
 
-/// The HTTP face of a gateway. Cheap to clone.
+/// The HTTP face of a gateway, as one of its endpoints shows it. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Face(pub(crate) Arc<Inner>);
+pub struct Face(pub(crate) Arc<Inner>, pub(crate) Mount);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -45,6 +47,7 @@ pub(crate) struct Inner {
     door: Door,
     neighbours: Neighbours,
     path: String,
+    mounts: Vec<(String, Mount)>,
 }
 
 /// Header fields, as the wire asks for them.
@@ -70,15 +73,18 @@ impl Face {
             door,
             neighbours,
             path,
+            mounts,
         } = options;
-        Self(Arc::new(Inner {
+        let inner = Inner {
             gateway,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             door,
             neighbours,
             path,
-        }))
+            mounts,
+        };
+        Self(Arc::new(inner), Mount::All)
     }
 
     /// The gateway behind it.
@@ -90,13 +96,24 @@ impl Face {
     /// The routes.
     pub(crate) fn router(&self) -> Router {
         let metadata = "/.well-known/oauth-protected-resource";
-        Router::new()
-            .route(&self.0.path, any(endpoint))
-            // RFC 9728 section 3.1: the path goes behind the well-known part; the bare one is probed second.
-            .route(
-                &format!("{metadata}{}", self.0.path),
-                get(resource_metadata).options(resource_metadata),
-            )
+        let whole = (self.0.path.clone(), Mount::All);
+        let parts = self.0.mounts.iter();
+        let parts = parts.map(|(behind, mount)| (format!("{}{behind}", self.0.path), mount.clone()));
+        let mut endpoints = Router::new();
+        for (path, mount) in std::iter::once(whole).chain(parts) {
+            let face = Self(Arc::clone(&self.0), mount);
+            let one = Router::new()
+                .route(&path, any(endpoint))
+                // RFC 9728 section 3.1: the path goes behind the well-known part; the bare one is probed second. All
+                // endpoints are one resource: what one shows is no right.
+                .route(
+                    &format!("{metadata}{path}"),
+                    get(resource_metadata).options(resource_metadata),
+                )
+                .with_state(face);
+            endpoints = endpoints.merge(one);
+        }
+        endpoints
             .route(metadata, get(resource_metadata).options(resource_metadata))
             .route("/healthz", get(async || "ok\n"))
             .with_state(self.clone())
@@ -210,7 +227,10 @@ fn delete(face: &Face, principal: &Principal, parts: &Parts) -> Response {
     match session(face, principal, parts) {
         Err(response) => response,
         Ok(session) => {
-            face.0.gateway.sessions().close(session.id().as_str(), principal);
+            face.0
+                .gateway
+                .sessions()
+                .close(session.id().as_str(), principal, &face.1);
             refuse::empty(StatusCode::NO_CONTENT)
         }
     }
@@ -238,7 +258,7 @@ fn session(face: &Face, principal: &Principal, parts: &Parts) -> Result<Arc<Sess
 /// The caller's session with this id.
 pub(crate) fn find(face: &Face, principal: &Principal, id: &[u8]) -> Option<Arc<Session>> {
     let id = std::str::from_utf8(id).ok()?;
-    face.0.gateway.sessions().find(id.trim(), principal)
+    face.0.gateway.sessions().find(id.trim(), principal, &face.1)
 }
 
 /// A session that is unknown, ended, or somebody else's: the three read the same (HL-14).

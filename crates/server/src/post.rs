@@ -113,7 +113,7 @@ pub(crate) async fn post(
 /// Opens a session and answers `initialize` (HL-12).
 fn open(face: &Face, principal: &Caller, id: &Id, opening: &Opening, around: &Around) -> Response {
     let gateway = &face.0.gateway;
-    match gateway.sessions().open(principal, opening) {
+    match gateway.sessions().open(principal, &face.1, opening) {
         Err(full) => {
             tracing::warn!(caller = %principal.caller().subject, %full, "no session was opened");
             let failure =
@@ -144,7 +144,7 @@ async fn one(
     around: &Around,
 ) -> Response {
     match inbound {
-        Inbound::Request(request) => match begin(&face.0.gateway, &principal, revision, *request) {
+        Inbound::Request(request) => match begin(&face.0.gateway, &principal, &face.1, revision, *request) {
             Work::Answered { status, body } => whole(status, body, around),
             Work::Call(mut ask) => {
                 // A reader of JSON alone gets JSON, whatever else it asks for: there is no place for reports in it
@@ -211,7 +211,7 @@ async fn call_alone(
         traceparent,
         asked,
     } = ask;
-    let flow = around.flow(traceparent, cancel);
+    let flow = around.flow(traceparent, cancel, None);
     let gateway = Arc::clone(&face.0.gateway);
     if around.json && progress.is_none() {
         let request = id.clone();
@@ -269,7 +269,7 @@ async fn call_in_session(
         let failure = Failure::InvalidRequest("a request with this id is still running".to_owned());
         return refuse::failure(revision, Some(&id), &failure);
     };
-    let flow = around.flow(traceparent, running.cancel().clone());
+    let flow = around.flow(traceparent, running.cancel().clone(), Some(&session));
     let gateway = Arc::clone(&face.0.gateway);
     if around.json && progress.is_none() {
         let work = async move {
@@ -365,7 +365,7 @@ async fn element(
         }
         Inbound::Response => None,
         Inbound::Refused { id, failure } => answer::error(revision, id.as_ref(), &failure),
-        Inbound::Request(request) => match begin(&face.0.gateway, &principal, revision, *request) {
+        Inbound::Request(request) => match begin(&face.0.gateway, &principal, &face.1, revision, *request) {
             Work::Answered { body, .. } => body,
             Work::Call(CallAsk {
                 id,
@@ -378,7 +378,7 @@ async fn element(
                         Failure::InvalidRequest("a request with this id is still running".to_owned());
                     return answer::error(revision, Some(&id), &failure);
                 };
-                let flow = around.flow(traceparent, running.cancel().clone());
+                let flow = around.flow(traceparent, running.cancel().clone(), Some(session));
                 let gateway = Arc::clone(&face.0.gateway);
                 let work = async move {
                     let _running = running;
@@ -408,7 +408,7 @@ fn broken(revision: Revision, error: &tokio::task::JoinError) -> Response {
 
 impl Around {
     /// What goes with a call. The trace in its body, if there is one, is the call's own; the header's is the request's.
-    fn flow(&self, own: Option<String>, cancel: CancellationToken) -> Flow {
+    fn flow(&self, own: Option<String>, cancel: CancellationToken, session: Option<&Session>) -> Flow {
         let traceparent = own.or_else(|| self.traceparent.clone());
         Flow {
             transport: "http",
@@ -416,6 +416,7 @@ impl Around {
             traceparent,
             cancel,
             progress: Arc::default(),
+            session: session.map(|session| session.id().clone()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use gateway::{Flow, Gateway, Running, RunningRequest};
+use gateway::{Flow, Gateway, Mount, Running, RunningRequest};
 use identity::Principal;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -41,7 +41,7 @@ pub enum StdioFault {
 /// [`StdioFault`].
 pub async fn stdio(
     gateway: Arc<Gateway>,
-    principal: Arc<Principal>,
+    (principal, mount): (Arc<Principal>, Mount),
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
     shutdown: CancellationToken,
@@ -57,6 +57,7 @@ pub async fn stdio(
     let pipe = Pipe {
         gateway: Arc::clone(&gateway),
         principal,
+        mount,
         out,
         running: Running::default(),
         tasks: tasks.clone(),
@@ -136,6 +137,7 @@ fn push(buffer: &mut BytesMut, message: &[u8]) {
 struct Pipe {
     gateway: Arc<Gateway>,
     principal: Arc<Principal>,
+    mount: Mount,
     out: mpsc::Sender<Bytes>,
     running: Running,
     tasks: TaskTracker,
@@ -252,17 +254,19 @@ impl Pipe {
     /// its id is in use, before the task that carries it out has run.
     fn begin(&self, revision: Revision, inbound: Inbound) -> Begun {
         match inbound {
-            Inbound::Request(request) => match begin(&self.gateway, &self.principal, revision, *request) {
-                Work::Answered { body, .. } => Begun::Said(body),
-                Work::Call(ask) => match self.running.start(&ask.id) {
-                    Some(running) => Begun::Call(ask, running),
-                    None => {
-                        let text = "a request with this id is still running".to_owned();
-                        let failure = Failure::InvalidRequest(text);
-                        Begun::Said(answer::error(revision, Some(&ask.id), &failure))
-                    }
-                },
-            },
+            Inbound::Request(request) => {
+                match begin(&self.gateway, &self.principal, &self.mount, revision, *request) {
+                    Work::Answered { body, .. } => Begun::Said(body),
+                    Work::Call(ask) => match self.running.start(&ask.id) {
+                        Some(running) => Begun::Call(ask, running),
+                        None => {
+                            let text = "a request with this id is still running".to_owned();
+                            let failure = Failure::InvalidRequest(text);
+                            Begun::Said(answer::error(revision, Some(&ask.id), &failure))
+                        }
+                    },
+                }
+            }
             Inbound::Notice(notice) => {
                 self.noted(&notice);
                 Begun::Said(None)
@@ -285,6 +289,7 @@ impl Pipe {
             traceparent,
             cancel: running.cancel().clone(),
             progress: Arc::default(),
+            session: None,
         };
         let work = call(&self.gateway, &self.principal, revision, &id, asked, &flow);
         let answered = match &progress {

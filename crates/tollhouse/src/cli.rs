@@ -55,6 +55,9 @@ pub(crate) enum Command {
     Probe(Probe),
     /// Name every operation, and keep names from coming to mean another one
     Names(Names),
+    /// Approve what MCP servers offer, and see what has changed since
+    #[command(subcommand)]
+    Pins(Pins),
     /// Call a tool as a caller of the configuration
     Call(CallArgs),
     /// Read, export and verify the ledger
@@ -210,6 +213,57 @@ pub(crate) struct Probe {
     pub(crate) tools: Vec<String>,
     #[command(flatten)]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Pins {
+    /// List what was approved, by whom and when
+    List(PinsList),
+    /// Connect to a server and show what is not as it was approved; exit 1 if anything is not
+    Diff(PinsDiff),
+    /// Connect to a server, show what is new or changed, and approve it
+    Approve(PinsApprove),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PinsList {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PinsDiff {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// The MCP server, as `[upstream.SERVER]` names it.
+    pub(crate) server: String,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PinsApprove {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// The MCP server, as `[upstream.SERVER]` names it.
+    pub(crate) server: String,
+    /// The tools to approve, by the server's own names.
+    #[arg(required_unless_present = "all")]
+    pub(crate) tools: Vec<String>,
+    /// Approve everything that is new or changed, and take out what is gone.
+    #[arg(long, conflicts_with = "tools")]
+    pub(crate) all: bool,
+    /// Who approves. Default: whoever runs the command.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "USER",
+        default_value = "somebody",
+        hide_env_values = true
+    )]
+    pub(crate) by: String,
 }
 
 #[derive(Debug, Subcommand)]

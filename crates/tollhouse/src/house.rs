@@ -1,31 +1,33 @@
 //! The house, put together: from settings to a gateway, with every fault of documents and rules at once.
 
 pub(crate) mod document;
+pub(crate) mod lock;
 pub(crate) mod names;
+pub(crate) mod servers;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use audit::{DurabilityRules, Ledger, LedgerOptions};
-use catalog::{Catalog, Held, HoldState, OBSERVATIONS_BYTES_MAX, Objection, Observations, Tool};
+use catalog::{Catalog, Held, HoldState, Lock, OBSERVATIONS_BYTES_MAX, Objection, Observations, Tool};
 use config::{
-    Durability, FactKind, IssuerSettings, KeySetSetting, ReadFault, ServerSettings, Settings,
-    SignatureAlgorithm, SourceSettings, UpstreamSettings, World,
+    Durability, FactKind, IssuerSettings, KeySetSetting, ReadFault, Settings, SignatureAlgorithm,
+    SourceSettings, ToolSettings, UpstreamSettings, World,
 };
 use egress::{Client, ClientOptions, Network};
 use gateway::{Gateway, Parts, Sources};
 use identity::{Algorithm, ClaimMap, ConfiguredCaller, Issuer, KeySet};
 use jiff::Timestamp;
-use model::{Caller, CallerName, IssuerName, SourceName, UpstreamName};
+use model::{Caller, CallerName, IssuerName, SourceName, UpstreamName, Value};
 use openapi::{Document, DocumentFault, NamingFault};
 use policy::{Action, FactType, Policy, PolicyFile};
 use secrecy::ExposeSecret as _;
+use serde_json::json;
 use server::{KeySetKeeper, KeySetSource};
 use store::{FactDatabase, Store, StoreOptions, StoreUrl};
-use upstream::Service;
+use upstream::{Far, Service};
 use wire::answer::Server;
-use wire::{Identity, Revision};
 
 use document::Reach;
 use names::Names;
@@ -52,7 +54,7 @@ pub(crate) struct Reviewed {
     pub(crate) settings: Settings,
     pub(crate) catalog: Catalog,
     pub(crate) policy: Policy,
-    pub(crate) services: HashMap<UpstreamName, Service>,
+    pub(crate) upstreams: HashMap<UpstreamName, Far>,
     /// The documents, for commands that show what is in them. A gate that runs keeps none.
     pub(crate) documents: HashMap<UpstreamName, Document>,
     /// Which operation each name belongs to.
@@ -80,8 +82,9 @@ pub(crate) async fn review_unobserved(path: &Path, world: &dyn World) -> Result<
     put_together(loaded.settings, read, warnings, &Observations::default()).map_err(Failure::Problems)
 }
 
-/// What was read beside the configuration itself: documents, and the names of their operations.
+/// What was read beside the configuration itself: documents, the names of their operations, what was approved of servers.
 struct Read {
+    lock: Lock,
     documents: HashMap<UpstreamName, Result<Document, DocumentFault>>,
     names: Names,
 }
@@ -93,7 +96,12 @@ async fn read(settings: &Settings, world: &dyn World, reach: Reach) -> Result<Re
         documents.insert(upstream.name.clone(), read);
     }
     let names = Names::read(settings, world).map_err(|problem| Failure::Problems(vec![problem]))?;
-    Ok(Read { documents, names })
+    let lock = lock::read(settings, world).map_err(|problem| Failure::Problems(vec![problem]))?;
+    Ok(Read {
+        documents,
+        names,
+        lock,
+    })
 }
 
 /// Where probes write what they observed.
@@ -129,16 +137,17 @@ fn put_together(
     let Read {
         documents: mut read,
         names,
+        lock,
     } = read;
     let mut documents = HashMap::new();
     let mut problems = Vec::new();
     let mut tools = Vec::new();
     let mut held = Vec::new();
-    let mut services = HashMap::new();
+    let mut upstreams = HashMap::new();
     for upstream in &settings.upstreams {
         match Service::new(upstream, &settings.limits) {
             Ok(service) => {
-                services.insert(upstream.name.clone(), service);
+                upstreams.insert(upstream.name.clone(), Far::Service(Box::new(service)));
             }
             Err(fault) => {
                 let text = fault.to_string();
@@ -189,7 +198,7 @@ fn put_together(
         let enabled: HashSet<&str> = tools
             .iter()
             .filter(|tool| *tool.upstream() == upstream.name)
-            .map(Tool::operation)
+            .map(Tool::origin)
             .collect();
         let named = match names.of(upstream, &document) {
             Ok(named) => named,
@@ -215,8 +224,29 @@ fn put_together(
         );
         documents.insert(upstream.name.clone(), document);
     }
-    problems.extend(settings.servers.iter().map(|server| unserved(&settings, server)));
-    let actions: Vec<Action> = tools.iter().map(action).collect();
+    let mut unapproved = Vec::new();
+    for server in &settings.servers {
+        let served = servers::serve(&settings, server, &lock);
+        problems.extend(served.problems);
+        warnings.extend(served.warnings);
+        warnings.extend(served.tools.iter().filter_map(|tool| on_hold(&settings, tool)));
+        if let Some(peer) = served.peer {
+            upstreams.insert(server.name.clone(), Far::Peer(Arc::new(peer)));
+        }
+        let is_held =
+            |bounds: &&ToolSettings| served.held.iter().any(|held| held.name == bounds.name.as_str());
+        unapproved.extend(server.tools.iter().filter(is_held).map(|bounds| (server, bounds)));
+        tools.extend(served.tools);
+        held.extend(served.held);
+    }
+    let actions: Vec<Action> = tools
+        .iter()
+        .map(action)
+        .chain(unapproved.into_iter().map(|(server, bounds)| {
+            // A rule about a tool that nobody has approved yet is no fault; it permits nothing that could be called.
+            action_of(&server.name, bounds, json!({ "type": "object" }))
+        }))
+        .collect();
     let files: Vec<PolicyFile> = settings
         .policy_files
         .iter()
@@ -245,7 +275,7 @@ fn put_together(
                 settings,
                 catalog,
                 policy,
-                services,
+                upstreams,
                 documents,
                 names,
                 warnings,
@@ -259,28 +289,12 @@ fn put_together(
     }
 }
 
-/// Why an MCP server cannot be behind the gate: a revision that nobody speaks, or that no MCP server can be yet.
-fn unserved(settings: &Settings, server: &ServerSettings) -> Problem {
-    let key = format!("upstream.{}", server.name);
-    if let Some(text) = &server.revision
-        && Revision::parse(text).is_none()
-    {
-        let spoken: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
-        let text = format!(
-            "`{text}` is no revision that Tollhouse speaks; write auto, or one of {}",
-            spoken.join(", ")
-        );
-        return Problem::at(settings, &format!("{key}.revision"), "upstream", text);
-    }
-    let text = "MCP servers cannot be served yet; take this upstream out, or give it an OpenAPI document";
-    Problem::at(settings, &key, "upstream", text)
-}
-
 /// What is held for everybody is told, and not offered: the rest of the house can open without it.
 fn on_hold(settings: &Settings, tool: &Tool) -> Option<Problem> {
     let objection = tool.objection(None, Timestamp::now())?;
     let about = match &objection {
         Objection::Observed(_) => "probe",
+        Objection::Drifted(_) => "pins",
         // The configuration has told of an approval that ended.
         Objection::Unanswered(hold) if matches!(hold.state, HoldState::Expired(_)) => return None,
         Objection::Unanswered(_) => "approval",
@@ -334,13 +348,20 @@ fn doubts(
 
 /// A tool, as policies see it.
 fn action(tool: &Tool) -> Action {
-    let bounds = tool.bounds();
+    action_of(
+        tool.upstream(),
+        tool.bounds(),
+        tool.definition().input_schema.as_ref().clone(),
+    )
+}
+
+fn action_of(upstream: &UpstreamName, bounds: &ToolSettings, input_schema: Value) -> Action {
     Action {
-        tool: tool.name().clone(),
-        upstream: tool.upstream().clone(),
-        class: tool.class(),
+        tool: bounds.name.clone(),
+        upstream: upstream.clone(),
+        class: bounds.class,
         resource: bounds.resource.as_ref().map(|resource| resource.kind.clone()),
-        input_schema: tool.definition().input_schema.as_ref().clone(),
+        input_schema,
         facts: bounds
             .facts
             .iter()
@@ -485,7 +506,7 @@ pub(crate) fn gateway(
         settings,
         catalog,
         policy,
-        services,
+        upstreams,
         documents: _,
         names: _,
         warnings: _,
@@ -494,14 +515,11 @@ pub(crate) fn gateway(
         catalog,
         policy,
         ledger,
-        services,
+        upstreams,
         sources,
         limits: settings.limits.clone(),
         server: Server {
-            identity: Identity {
-                name: "tollhouse".to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
+            identity: servers::identity(),
             title: "Tollhouse".to_owned(),
             instructions: Some(INSTRUCTIONS.to_owned()),
             ttl_ms: LIST_TTL_MS,

@@ -10,6 +10,7 @@ mod house;
 mod log;
 mod print;
 mod problem;
+mod whole;
 
 fn main() -> std::process::ExitCode {
     match command::run(cli::parse()).and_then(|()| print::ended()) {

@@ -11,7 +11,7 @@ const VALUE_BYTES_MAX: usize = 2_048;
 ///
 /// Source: RFC 9110 section 11.6.1, RFC 6750 section 3, RFC 9728 section 5.1; AUTH-02, AUTH-04, AUTH-17.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Challenge {
+pub struct Challenge {
     /// What is wrong with the token that was sent: `invalid_token`, `insufficient_scope`.
     pub(crate) error: Option<String>,
     /// The scopes that are needed, with spaces between.

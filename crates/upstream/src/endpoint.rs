@@ -165,11 +165,6 @@ impl Endpoint {
         &self.server.bounds
     }
 
-    /// How many requests to this server may have left since it was set up.
-    pub(crate) fn requests(&self) -> u64 {
-        self.server.client.requests() + self.server.credentials.requests()
-    }
-
     /// Whether bytes repeat a credential of this server.
     pub(crate) fn reveals(&self, bytes: &[u8]) -> bool {
         self.server.credentials.are_in(bytes)

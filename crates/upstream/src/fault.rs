@@ -3,10 +3,11 @@
 use egress::{EgressFault, Phase};
 use model::{Refusal, RefusalCode};
 
+use crate::peer::PeerFault;
 use crate::token::TokenFault;
 
 /// Why a call got no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SendFault {
     /// The far side, or the way to it.
     #[error("{0}")]
@@ -23,6 +24,12 @@ pub enum SendFault {
     /// There is no token to send the request with. Nothing was sent to the service.
     #[error("{0}")]
     Token(#[from] TokenFault),
+    /// The MCP server, or the way to it.
+    #[error("{0}")]
+    Peer(Box<PeerFault>),
+    /// What the MCP server answered has not the form of a result.
+    #[error("{0}")]
+    Unreadable(String),
     /// The request does not belong to the call, or cannot be put together. A fault of the calling room.
     #[error("the request could not be put together: {0}")]
     Request(String),
@@ -34,7 +41,8 @@ impl SendFault {
     pub const fn sent(&self) -> bool {
         match self {
             Self::Egress(fault) => fault.sent(),
-            Self::Later { .. } => true,
+            Self::Peer(fault) => fault.sent(),
+            Self::Later { .. } | Self::Unreadable(_) => true,
             Self::Request(_) | Self::Token(_) => false,
         }
     }
@@ -43,6 +51,8 @@ impl SendFault {
     #[must_use]
     pub fn refusal(&self) -> Refusal {
         let code = match self {
+            Self::Peer(fault) => return fault.refusal(),
+            Self::Unreadable(_) => RefusalCode::ResultInvalid,
             Self::Request(_) => RefusalCode::DestinationRefused,
             Self::Token(_) => RefusalCode::CredentialUnavailable,
             Self::Later { fault, .. } => match fault.refusal().code() {

@@ -18,40 +18,37 @@
 )]
 
 mod answer;
-#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
 mod challenge;
 mod credential;
-#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
 mod endpoint;
-#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
 mod event_stream;
+mod far;
 mod fault;
 mod link;
-#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
 mod link_fault;
-#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
 mod listening;
-#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
 mod old_sse;
 mod outgoing;
+mod peer;
 mod preview;
-#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
+mod progress;
 mod resume;
 mod service;
-#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
 mod streamable;
 #[cfg(test)]
 mod tests;
 mod token;
-#[allow(dead_code, reason = "the peer of an MCP server is to be built on it")]
 mod transport;
 mod work;
 
 pub use answer::Answer;
 pub use credential::CredentialFault;
+pub use far::{Errand, Far, PrepareFault};
 pub use fault::SendFault;
 pub use outgoing::{Outgoing, Trip};
+pub use peer::{Lane, Peer, PeerFault, Said, Survey};
 pub use preview::Preview;
+pub use progress::{Progress, Told};
 pub use service::{Followed, Service, ServiceFault};
 pub use token::TokenFault;
-pub use work::{Ending, Lost, Progress};
+pub use work::{Ending, Lost};

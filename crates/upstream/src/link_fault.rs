@@ -12,7 +12,7 @@ use crate::token::TokenFault;
 ///
 /// The texts are for the operator: they hold nothing that the server said in its own words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum LinkFault {
+pub enum LinkFault {
     /// The way to the server, or the server on the way back.
     #[error("{0}")]
     Egress(#[from] EgressFault),
@@ -129,29 +129,6 @@ impl LinkFault {
             | Self::TooMany { .. }
             | Self::OtherOrigin
             | Self::NoEndpoint => true,
-        }
-    }
-
-    /// Whether the server said that it did not even look at the message. It left all the same: only what may be done
-    /// twice is sent again on such a word.
-    pub(crate) const fn is_turned_away(&self) -> bool {
-        match self {
-            Self::Unauthorized { .. } | Self::Forbidden { .. } | Self::SessionLost => true,
-            Self::Status { status, .. } => {
-                matches!(*status, 404 | 405 | 406 | 411 | 413 | 414 | 415 | 429 | 431)
-            }
-            Self::Egress(_)
-            | Self::Token(_)
-            | Self::Request(_)
-            | Self::NotMcp { .. }
-            | Self::SessionId { .. }
-            | Self::Encoding
-            | Self::Cut { .. }
-            | Self::Idle { .. }
-            | Self::TooLarge { .. }
-            | Self::TooMany { .. }
-            | Self::OtherOrigin
-            | Self::NoEndpoint => false,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::work::Started;
 
 /// A request, built for exactly one call, without destination and credential.
 ///
-/// Only [`Service::prepare`](crate::Service::prepare) makes one, and only the call that it was made for can send it.
+/// Only [`Far::prepare`](crate::Far::prepare) makes one, and only the call that it was made for can send it.
 #[derive(Debug)]
 pub struct Outgoing {
     pub(crate) call: CallId,

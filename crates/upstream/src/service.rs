@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use audit::Recorded;
 use bytes::Bytes;
-use catalog::{Access, Tool};
+use catalog::{Access, Operation, Tool};
 use config::{Redirects, UpstreamSettings};
 use egress::{Client, ClientOptions, Destination, DestinationFault, EgressFault, Network, Part};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
@@ -184,37 +184,42 @@ impl Service {
     ///
     /// # Errors
     /// [`BuildFault`] where the arguments cannot be sent safely; nothing is sent.
-    pub fn prepare(&self, tool: &Tool, call: &Call) -> Result<Outgoing, BuildFault> {
+    pub(crate) fn prepare(tool: &Tool, operation: &Operation, call: &Call) -> Result<Outgoing, BuildFault> {
         let Some(pages) = tool.bounds().pages.as_ref() else {
-            return Self::outgoing(tool, call.id, call.arguments.object(), &call.injected);
+            return Self::outgoing(
+                tool,
+                operation,
+                call.id,
+                (call.arguments.object(), &call.injected),
+            );
         };
         // How many pages are read is nothing that the service knows of.
         let mut arguments = call.arguments.object().clone();
         arguments.shift_remove(&pages.asked);
-        Self::outgoing(tool, call.id, &arguments, &call.injected)
+        Self::outgoing(tool, operation, call.id, (&arguments, &call.injected))
     }
 
     /// Builds the request for another page of a call: `arguments` are those of the call with another page.
     ///
     /// # Errors
-    /// [`BuildFault`], as [`Self::prepare`].
+    /// [`BuildFault`], as for the first page.
     pub fn prepare_page(
         &self,
-        tool: &Tool,
+        (tool, operation): (&Tool, &Operation),
         call: CallId,
         arguments: &Object,
         injected: &Object,
     ) -> Result<Outgoing, BuildFault> {
-        Self::outgoing(tool, call, arguments, injected)
+        Self::outgoing(tool, operation, call, (arguments, injected))
     }
 
     fn outgoing(
         tool: &Tool,
+        operation: &Operation,
         call: CallId,
-        arguments: &Object,
-        injected: &Object,
+        (arguments, injected): (&Object, &Object),
     ) -> Result<Outgoing, BuildFault> {
-        let prepared = tool.plan().build(arguments, injected)?;
+        let prepared = operation.plan().build(arguments, injected)?;
         let repeatable = !tool.class().changes_state() && matches!(prepared.method, "GET" | "HEAD");
         let retry = tool.bounds().retry.as_ref().filter(|_| repeatable);
         let retry = retry.map(|retry| Retry {
@@ -224,7 +229,7 @@ impl Service {
         Ok(Outgoing {
             call,
             prepared,
-            access: tool.access().clone(),
+            access: operation.access().clone(),
             repeatable,
             retry,
             timeout: tool.bounds().timeout,

@@ -62,8 +62,6 @@ pub(crate) enum Hearing {
     Answered,
     /// It is something else that belongs to the exchange: a notification, or a request of the server.
     GoOn,
-    /// No answer is wanted any more. The response is closed, which in the stateless era cancels (HM-09).
-    Stop,
 }
 
 /// An exchange that ended as it should.
@@ -143,7 +141,7 @@ impl Streamable {
             Media::Json if is_told(status) => {
                 let body = self.whole(answer, trip.deadline).await?;
                 match hear(status, body.clone()) {
-                    Hearing::Answered | Hearing::Stop => Ok(exchanged),
+                    Hearing::Answered => Ok(exchanged),
                     Hearing::GoOn if status.is_success() => Err(LinkFault::Cut { tries: 0 }),
                     Hearing::GoOn => Err(LinkFault::Status {
                         status: status.as_u16(),
@@ -295,7 +293,6 @@ impl Streamable {
                                 stream.linger().await;
                                 return Ok(resumes);
                             }
-                            Hearing::Stop => return Ok(resumes),
                         }
                     }
                     Ok(None) => break LinkFault::Cut { tries: 0 },

@@ -57,7 +57,7 @@ pub(crate) async fn reach(
     }
 }
 
-const fn says_another_transport(fault: &LinkFault) -> bool {
+pub(crate) const fn says_another_transport(fault: &LinkFault) -> bool {
     matches!(
         fault,
         LinkFault::Status {

@@ -4,7 +4,6 @@
 //! end was not seen is unknown.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use audit::Recorded;
@@ -16,6 +15,7 @@ use tokio::time::Instant;
 use crate::answer::Answer;
 use crate::fault::SendFault;
 use crate::outgoing::{Outgoing, Trip};
+use crate::progress::Progress;
 use crate::service::Service;
 
 /// How long calling off may take. The caller is gone, so that only the service is waited for.
@@ -58,10 +58,6 @@ pub enum Lost {
     #[error("the work had not ended after {0:?}")]
     Late(Duration),
 }
-
-/// How much of running work is done, for whoever reports it.
-#[derive(Debug)]
-pub struct Progress(AtomicU8);
 
 /// Work that was started in the course of a trip.
 #[derive(Debug)]
@@ -193,44 +189,4 @@ fn json(answer: &Answer, limits: &Limits) -> Option<Value> {
         .is_json()
         .then(|| parse_foreign(&answer.body, limits).ok())
         .flatten()
-}
-
-// === impl Progress ===
-
-impl Progress {
-    const UNSAID: u8 = u8::MAX;
-
-    fn note(&self, percent: Option<u8>) {
-        if let Some(percent) = percent {
-            self.0.store(percent.min(100), Ordering::Relaxed);
-        }
-    }
-
-    /// The percentage that was said last; `None`: none was.
-    #[must_use]
-    pub fn percent(&self) -> Option<u8> {
-        let percent = self.0.load(Ordering::Relaxed);
-        (percent != Self::UNSAID).then_some(percent)
-    }
-}
-
-impl Default for Progress {
-    fn default() -> Self {
-        Self(AtomicU8::new(Self::UNSAID))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn progress_is_what_was_said_last_and_nothing_before() {
-        let progress = Progress::default();
-        assert_eq!(progress.percent(), None);
-        for (said, percent) in [(Some(7), 7), (None, 7), (Some(200), 100), (Some(3), 3)] {
-            progress.note(said);
-            assert_eq!(progress.percent(), Some(percent));
-        }
-    }
 }

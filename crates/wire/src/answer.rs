@@ -4,13 +4,14 @@
 //! BASE-16, CACHE-01). Nothing here decides what may be said.
 
 use bytes::Bytes;
-use model::{Content, MediaKind, Object, Reply, Value};
+use model::{Content, Object, Reply, Value};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
+use crate::block::{Blocks, have_text};
 use crate::context::Identity;
-use crate::definition::{Page, knows_structured};
+use crate::definition::{Definition, Page, knows_structured};
 use crate::failure::Failure;
 use crate::http::offered;
 use crate::id::{Id, Token};
@@ -96,18 +97,44 @@ pub fn error(revision: Revision, id: Option<&Id>, failure: &Failure) -> Option<B
     }))
 }
 
-/// A progress notification (PROG-02). `message` is left out where the revision does not know it.
+/// How far something is: `done` of `total`, where that is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step<'a> {
+    /// How much is done. Finite.
+    pub done: f64,
+    /// Of how much. Finite.
+    pub total: Option<f64>,
+    /// In words.
+    pub text: Option<&'a str>,
+}
+
+/// A progress notification (PROG-02). The words are left out where the revision does not know them.
 #[must_use]
-pub fn progress(revision: Revision, token: &Token, progress: u64, text: &str) -> Bytes {
+pub fn progress(revision: Revision, token: &Token, step: Step<'_>) -> Bytes {
     message(&Notification {
         jsonrpc: "2.0",
         method: "notifications/progress",
         params: ProgressParams {
             token,
-            progress,
-            message: revision.has_progress_messages().then_some(text),
+            progress: plain(step.done),
+            total: step.total.map(plain),
+            message: step.text.filter(|_| revision.has_progress_messages()),
         },
     })
+}
+
+/// A number as most people write it: without a fraction where it has none.
+fn plain(number: f64) -> Value {
+    const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
+    if number.fract() == 0.0 && number.abs() <= EXACT_MAX {
+        // A whole number within ±(2^53 - 1) is exact as an integer.
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it is whole and within the bounds of i64"
+        )]
+        return Value::from(number as i64);
+    }
+    Value::from(number)
 }
 
 /// Several answers as the one body of a batch (BASE-09).
@@ -166,7 +193,9 @@ struct Notification<'a> {
 struct ProgressParams<'a> {
     #[serde(rename = "progressToken")]
     token: &'a Token,
-    progress: u64,
+    progress: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
 }
@@ -211,23 +240,21 @@ impl Serialize for Body<'_> {
             }
             Said::Pong => {}
             Said::Tools(page) => {
-                let tools: Vec<Object> = page.tools.iter().map(|tool| tool.write(revision)).collect();
+                let name = |tool: &'_ Definition| -> String {
+                    let whole = tool.name.as_str();
+                    whole.get(page.left_out..).unwrap_or(whole).to_owned()
+                };
+                let tools: Vec<Object> = page
+                    .tools
+                    .iter()
+                    .map(|tool| tool.write_as(revision, &name(tool)))
+                    .collect();
                 map.serialize_entry("tools", &tools)?;
                 if let Some(next) = &page.next {
                     map.serialize_entry("nextCursor", next)?;
                 }
             }
-            Said::Called(reply) => {
-                map.serialize_entry("content", &Blocks(&reply.content, revision))?;
-                if let Some(structured) = &reply.structured
-                    && knows_structured(revision, structured)
-                {
-                    map.serialize_entry("structuredContent", structured)?;
-                }
-                if reply.is_error {
-                    map.serialize_entry("isError", &true)?;
-                }
-            }
+            Said::Called(reply) => self.called(&mut map, reply)?,
         }
         if modern {
             // CACHE-01: only on results that may be kept. What one caller may see is not for another's cache.
@@ -238,58 +265,55 @@ impl Serialize for Body<'_> {
                 }
                 Said::Opened | Said::Pong | Said::Called(_) => {}
             }
-            map.serialize_entry("_meta", &json!({ SERVER_INFO: server.implementation(revision) }))?;
         }
-        map.end()
-    }
-}
-
-struct Blocks<'a>(&'a [Content], Revision);
-
-impl Serialize for Blocks<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|content| Block(content, self.1)))
-    }
-}
-
-struct Block<'a>(&'a Content, Revision);
-
-impl Serialize for Block<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        let media = match self.0 {
-            Content::Text(text) => {
-                map.serialize_entry("type", "text")?;
-                map.serialize_entry("text", text)?;
-                return map.end();
-            }
-            Content::Media(media) => media,
+        let mut meta = match said {
+            Said::Called(reply) => reply.beside.meta.clone(),
+            Said::Opened | Said::Discovered | Said::Pong | Said::Tools(_) => Object::new(),
         };
-        match media.kind {
-            MediaKind::Image => {
-                map.serialize_entry("type", "image")?;
-                map.serialize_entry("data", &media.data)?;
-                map.serialize_entry("mimeType", &media.media_type)?;
-            }
-            MediaKind::Audio if self.1.has_audio() => {
-                map.serialize_entry("type", "audio")?;
-                map.serialize_entry("data", &media.data)?;
-                map.serialize_entry("mimeType", &media.media_type)?;
-            }
-            MediaKind::Audio => {
-                map.serialize_entry("type", "text")?;
-                let text = format!(
-                    "the answer is {} of {} bytes, which revision {} of the protocol cannot carry",
-                    media.media_type, media.bytes, self.1
-                );
-                map.serialize_entry("text", &text)?;
-            }
-            MediaKind::Other => {
-                map.serialize_entry("type", "resource")?;
-                let resource = json!({ "uri": media.uri, "mimeType": media.media_type, "blob": media.data });
-                map.serialize_entry("resource", &resource)?;
-            }
+        if modern {
+            meta.insert(SERVER_INFO.to_owned(), server.implementation(revision));
+        }
+        if !meta.is_empty() {
+            map.serialize_entry("_meta", &meta)?;
         }
         map.end()
+    }
+}
+
+impl Body<'_> {
+    fn called<M: SerializeMap>(&self, map: &mut M, reply: &Reply) -> Result<(), M::Error> {
+        let revision = self.revision;
+        let structured = reply.structured.as_ref();
+        let is_known = structured.is_some_and(|value| knows_structured(revision, value));
+        match structured {
+            // TOOL-06: a reader that does not know structured content reads it as text.
+            Some(value) if !is_known && !have_text(&reply.content) => {
+                let mut content = reply.content.clone();
+                content.push(Content::Text(value.to_string()));
+                map.serialize_entry("content", &Blocks(&content, revision))?;
+            }
+            Some(_) | None => map.serialize_entry("content", &Blocks(&reply.content, revision))?,
+        }
+        if let Some(value) = structured.filter(|_| is_known) {
+            map.serialize_entry("structuredContent", value)?;
+        }
+        if reply.is_error {
+            map.serialize_entry("isError", &true)?;
+        }
+        // Members that we write ourselves are not written twice, whatever a server calls its own.
+        const WRITTEN: [&str; 6] = [
+            "resultType",
+            "content",
+            "structuredContent",
+            "isError",
+            "_meta",
+            "ttlMs",
+        ];
+        for (key, value) in &reply.beside.others {
+            if !WRITTEN.contains(&key.as_str()) {
+                map.serialize_entry(key, value)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -21,6 +21,8 @@ pub struct Definition {
     pub output_schema: Option<Arc<Value>>,
     /// What the reviewer declared of its effects. Clients treat hints as hints (TOOL-09).
     pub hints: Hints,
+    /// What the definition of an MCP server holds beside these: icons, `_meta`, members that no revision has.
+    pub others: Object,
 }
 
 /// The behaviour hints of a tool, always all four, so that no client falls back on a default.
@@ -43,20 +45,30 @@ pub struct Page {
     pub tools: Vec<Arc<Definition>>,
     /// Where the next page starts, if there is one.
     pub next: Option<String>,
+    /// How much of each name is left out in front, in bytes: on the endpoint of one upstream, its name and what stands
+    /// behind it.
+    pub left_out: usize,
 }
 
 impl Definition {
     /// The definition as an object of the given revision: what the revision does not know is left out.
     #[must_use]
     pub fn write(&self, revision: Revision) -> Object {
+        self.write_as(revision, self.name.as_str())
+    }
+
+    /// The same by another name.
+    pub(crate) fn write_as(&self, revision: Revision, name: &str) -> Object {
         let mut object = Object::new();
-        object.insert("name".to_owned(), Value::from(self.name.as_str()));
+        object.insert("name".to_owned(), Value::from(name));
         if knows_titles(revision)
             && let Some(title) = &self.title
         {
             object.insert("title".to_owned(), Value::from(title.as_str()));
         }
-        object.insert("description".to_owned(), Value::from(self.description.as_str()));
+        if !self.description.is_empty() {
+            object.insert("description".to_owned(), Value::from(self.description.as_str()));
+        }
         object.insert("inputSchema".to_owned(), Value::clone(&self.input_schema));
         if let Some(schema) = &self.output_schema
             && knows_output_schema(revision, schema)
@@ -68,6 +80,11 @@ impl Definition {
                 "annotations".to_owned(),
                 Value::Object(self.write_hints(revision)),
             );
+        }
+        for (key, value) in &self.others {
+            if key != "icons" || revision.has_icons() {
+                object.entry(key.clone()).or_insert_with(|| value.clone());
+            }
         }
         object
     }

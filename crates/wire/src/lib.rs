@@ -4,7 +4,7 @@
 //! [`answer::Said`], [`Failure`]) and facts about a revision ([`Revision::has_sessions`] and its siblings); what enters it are bytes and
 //! header fields. It decides nothing about permission.
 //!
-//! Read first: [`http`], how a POST is sorted and its headers are held against its body; [`stdio`], the same for a line;
+//! Read first: [`client`], how we speak to servers ourselves; [`http`], how a POST is sorted and its headers are held against its body; [`stdio`], the same for a line;
 //! [`answer`], how words become bytes in the reader's revision.
 //!
 //! Sources: the MCP specification, revisions 2024-11-05 to 2026-07-28; JSON-RPC 2.0. Rule ids such as `HM-04` are those
@@ -25,6 +25,8 @@
 
 pub mod answer;
 mod ask;
+mod block;
+pub mod client;
 mod context;
 mod definition;
 mod envelope;

@@ -126,6 +126,24 @@ impl Revision {
         }
     }
 
+    /// Whether results can link to resources; with that came the times of annotations (C4).
+    #[must_use]
+    pub const fn has_resource_links(self) -> bool {
+        match self {
+            Self::V2024_11_05 | Self::V2025_03_26 => false,
+            Self::V2025_06_18 | Self::V2025_11_25 | Self::V2026_07_28 => true,
+        }
+    }
+
+    /// Whether definitions and blocks can have icons (C4).
+    #[must_use]
+    pub const fn has_icons(self) -> bool {
+        match self {
+            Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 => false,
+            Self::V2025_11_25 | Self::V2026_07_28 => true,
+        }
+    }
+
     /// Whether progress notifications have a `message` (PROG-02).
     #[must_use]
     pub const fn has_progress_messages(self) -> bool {

@@ -1,7 +1,10 @@
 //! The table of keys, continued: the keys of an MCP server, which is started or connected to. A table, with no logic.
 
 use super::credential::CREDENTIAL;
-use super::tool::CLASSES;
+use super::tool::{
+    APPROVAL_KEY, CLASSES, CONSENT_KEY, FACTS_KEY, OWNER_KEY, RESOURCE_KEY, RETURNS_KEY, ROWS_KEY,
+    TIMEOUT_KEY,
+};
 use super::{DAY, HOUR, MINUTE, NETWORK, TIMEOUT, TLS};
 use crate::form;
 use crate::key::{Key, Keys, Kind, Section, defaulted, optional, required};
@@ -271,6 +274,26 @@ static SERVER_TOOL: Section = Section {
             "\"read\"",
             "What a call can do to the world, as the reviewer judges it. What the server says of itself proves nothing.",
         ),
+        optional(
+            "title",
+            Kind::Text(&form::TITLE),
+            "\"Read a file\"",
+            "The name that people see. Default: what the server calls it, as it was approved.",
+        ),
+        optional(
+            "description",
+            Kind::Text(&form::DESCRIPTION),
+            "\"The text of one file below /srv/docs.\"",
+            "What models read, in place of the server's own words. Default: the description that was approved.",
+        ),
+        RESOURCE_KEY,
+        OWNER_KEY,
+        ROWS_KEY,
+        FACTS_KEY,
+        RETURNS_KEY,
+        TIMEOUT_KEY,
+        CONSENT_KEY,
+        APPROVAL_KEY,
     ]),
     choices: &[],
 };

@@ -3,7 +3,7 @@
 use super::work::LONG_RUNNING;
 use super::{TIMEOUT, approval};
 use crate::form;
-use crate::key::{Choice, Keys, Kind, Section, defaulted, optional, required};
+use crate::key::{Choice, Key, Keys, Kind, Section, defaulted, optional, required};
 
 pub(super) const NESTINGS: &[&str] = &["refuse", "indexed", "unindexed"];
 
@@ -33,6 +33,69 @@ pub(super) static SERVER: Section = Section {
 };
 
 pub(crate) const CLASSES: &[&str] = &["read", "sensitive-read", "write", "destructive"];
+
+static EACH_FACT: Kind = Kind::Table(&FACT);
+static EACH_PATH: Kind = Kind::Text(&form::JSON_PATH);
+
+/// What a tool has, whatever stands behind it.
+pub(super) const RESOURCE_KEY: Key = optional(
+    "resource",
+    Kind::Table(&RESOURCE),
+    "{ type = \"Invoice\", id = \"$.invoiceId\" }",
+    "The thing that a call is about. Policies see it as `resource`.",
+);
+pub(super) const OWNER_KEY: Key = optional(
+    "owner",
+    Kind::Table(&OWNER),
+    "{ source = \"directory\", query = \"select tenant from invoice where id = $1\" }",
+    "Who owns the thing. Looked up before the call; an unknown owner is a no.",
+);
+pub(super) const ROWS_KEY: Key = optional(
+    "rows",
+    Kind::Table(&ROWS),
+    "{ items = \"$.invoices\", owner = \"$.tenant\" }",
+    "For tools that list: rows of other owners are dropped. A row whose owner is unknown does not leave.",
+);
+pub(super) const FACTS_KEY: Key = optional(
+    "facts",
+    Kind::Named {
+        name: &form::FACT_NAME,
+        of: &EACH_FACT,
+        min: 0,
+        max: 32,
+    },
+    "",
+    "Further facts that policies see as `context.facts.<name>`.",
+);
+pub(super) const RETURNS_KEY: Key = optional(
+    "returns",
+    Kind::Named {
+        name: &form::FIELD_NAME,
+        of: &EACH_PATH,
+        min: 1,
+        max: 256,
+    },
+    "{ status = \"$.status\" }",
+    "The only parts of the answer that leave: a name and a path (RFC 9535) each. Default: the whole answer.",
+);
+pub(super) const TIMEOUT_KEY: Key = optional(
+    "timeout",
+    TIMEOUT,
+    "\"5s\"",
+    "The deadline of a call. Default: that of the upstream, else `limits.call_timeout`.",
+);
+pub(super) const CONSENT_KEY: Key = optional(
+    "consent",
+    Kind::Table(&CONSENT),
+    "{ waived_by = \"Grace Hopper\", because = \"a sandbox with synthetic data\", until = \"2027-01-31\" }",
+    "Waives the approval of each call by a person, for a tool that changes state.",
+);
+pub(super) const APPROVAL_KEY: Key = optional(
+    "approval",
+    Kind::Table(&approval::APPROVALS),
+    "",
+    "Who answers for it that this tool is offered although operations like it are left out by default. What needs one and has none is held.",
+);
 
 pub(super) static TOOL: Section = Section {
     at: "upstream.<name>.tool.<name>",
@@ -65,58 +128,23 @@ pub(super) static TOOL: Section = Section {
             "\"read\"",
             "What a call can do to the world, as the reviewer judges it. A GET proves nothing.",
         ),
-        optional(
-            "resource",
-            Kind::Table(&RESOURCE),
-            "{ type = \"Invoice\", id = \"$.invoiceId\" }",
-            "The thing that a call is about. Policies see it as `resource`.",
-        ),
-        optional(
-            "owner",
-            Kind::Table(&OWNER),
-            "{ source = \"directory\", query = \"select tenant from invoice where id = $1\" }",
-            "Who owns the thing. Looked up before the call; an unknown owner is a no.",
-        ),
+        RESOURCE_KEY,
+        OWNER_KEY,
         optional(
             "scope",
             Kind::Table(&SCOPE),
             "{ argument = \"tenant\" }",
             "For tools that list: the argument of the operation that Tollhouse sets to the caller's own scope. The caller cannot set it.",
         ),
-        optional(
-            "rows",
-            Kind::Table(&ROWS),
-            "{ items = \"$.invoices\", owner = \"$.tenant\" }",
-            "For tools that list: rows of other owners are dropped. A row whose owner is unknown does not leave.",
-        ),
-        optional(
-            "facts",
-            Kind::Named {
-                name: &form::FACT_NAME,
-                of: &Kind::Table(&FACT),
-                min: 0,
-                max: 32,
-            },
-            "",
-            "Further facts that policies see as `context.facts.<name>`.",
-        ),
+        ROWS_KEY,
+        FACTS_KEY,
         optional(
             "pages",
             Kind::Table(&PAGES),
             "{ argument = \"cursor\", next = \"$.next\", items = \"$.data\", pages_max = 5 }",
             "For tools that list page by page: lets a caller have several pages with one call.",
         ),
-        optional(
-            "returns",
-            Kind::Named {
-                name: &form::FIELD_NAME,
-                of: &Kind::Text(&form::JSON_PATH),
-                min: 1,
-                max: 256,
-            },
-            "{ status = \"$.status\" }",
-            "The only parts of the answer that leave: a name and a path (RFC 9535) each. Default: the whole answer.",
-        ),
+        RETURNS_KEY,
         optional(
             "argument",
             Kind::Named {
@@ -164,12 +192,7 @@ pub(super) static TOOL: Section = Section {
             "{ 404 = \"there is no such invoice; list the invoices first\" }",
             "What a model reads when the service answers with an error, by status. Default: the status, and what a problem document says.",
         ),
-        optional(
-            "timeout",
-            TIMEOUT,
-            "\"5s\"",
-            "The deadline of a call. Default: that of the upstream, else `limits.call_timeout`.",
-        ),
+        TIMEOUT_KEY,
         optional(
             "retry",
             Kind::Table(&RETRY),
@@ -182,18 +205,8 @@ pub(super) static TOOL: Section = Section {
             "{ status = \"getReport\", id = \"$.job_id\", state = \"$.status\", done = [\"done\"] }",
             "For operations that start work and answer at once: the call lasts until the work has ended, and its result is what the status operation says then.",
         ),
-        optional(
-            "consent",
-            Kind::Table(&CONSENT),
-            "{ waived_by = \"Grace Hopper\", because = \"a sandbox with synthetic data\", until = \"2027-01-31\" }",
-            "Waives the approval of each call by a person, for a tool that changes state.",
-        ),
-        optional(
-            "approval",
-            Kind::Table(&approval::APPROVALS),
-            "",
-            "Who answers for it that this tool is offered although operations like it are left out by default. What needs one and has none is held.",
-        ),
+        CONSENT_KEY,
+        APPROVAL_KEY,
     ]),
     choices: &[
         Choice {

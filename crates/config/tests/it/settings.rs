@@ -85,7 +85,7 @@ fn servers_mean_what_they_say_and_are_no_services() {
     assert_eq!(
         (
             tool.name.as_str(),
-            tool.tool.as_str(),
+            tool.operation.as_str(),
             tool.key.as_str(),
             tool.class
         ),
@@ -107,7 +107,28 @@ fn servers_mean_what_they_say_and_are_no_services() {
         CredentialSettings::Every(CredentialSetting::Bearer(_))
     ));
     assert_eq!((url.network.allow.len(), url.tls.ca.is_some()), (1, true));
-    assert_eq!(tracker.tools[0].tool, "search");
+    assert_eq!(tracker.tools[0].operation, "search");
+    assert_eq!(
+        tracker.tools[0].description.as_deref(),
+        Some("Tickets of one project.")
+    );
+    assert_eq!(
+        complete
+            .stdio
+            .as_ref()
+            .unwrap()
+            .upstream
+            .as_ref()
+            .unwrap()
+            .as_str(),
+        "files"
+    );
+    let view = &complete.views[0];
+    let shown: Vec<_> = view.tools.iter().map(|tool| tool.as_str()).collect();
+    assert_eq!(
+        (view.name.as_str(), shown),
+        ("support", vec!["files_read", "tracker_search"])
+    );
 
     // A file may have nothing but servers, and what is not written has its default.
     let short = settings(

@@ -52,6 +52,7 @@ mod readiness_evidence;
 mod readiness_forms;
 mod results;
 mod road;
+mod servers;
 mod sessions;
 mod storage;
 mod work;

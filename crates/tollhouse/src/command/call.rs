@@ -26,6 +26,7 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
         traceparent: None,
         cancel,
         progress: std::sync::Arc::default(),
+        session: None,
     };
     let answered = open.gateway.call(&principal, asked, &flow).await;
     let closed = open.close().await;
@@ -41,6 +42,7 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
                         Content::Media(media) => json!({
                             "type": "media", "mimeType": media.media_type, "bytes": media.bytes, "data": media.data,
                         }),
+                        Content::Carried(block) => json!(block),
                     })
                     .collect();
                 print::json(&json!({
@@ -52,6 +54,10 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
                 for content in &reply.content {
                     match content {
                         Content::Text(text) => say!("{text}"),
+                        Content::Carried(block) => match block.get("text").and_then(|text| text.as_str()) {
+                            Some(text) => say!("{text}"),
+                            None => say!("{}", json!(block)),
+                        },
                         Content::Media(media) => {
                             say!(
                                 "{} of {} bytes; `--json` shows them",

@@ -1,9 +1,10 @@
 //! `tollhouse check`: every fault of what was written, then whether what it names can be reached.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use catalog::Access;
+use catalog::{Access, Catalog, Operation};
 use config::{KeySetSetting, SystemWorld, UpstreamSettings};
 use egress::{Client, ClientOptions, Destination, Network};
 use http::{Method, Request};
@@ -13,6 +14,7 @@ use openapi::OverlayAction;
 use serde::Serialize;
 use server::KeySetKeeper;
 use tokio::time::Instant;
+use upstream::{Far, Peer};
 
 use super::held;
 use crate::cli::Check;
@@ -139,6 +141,9 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
             outcome
                 .probes
                 .push(probe(upstream, &reviewed.settings.limits).await);
+        }
+        for peer in reviewed.upstreams.values().filter_map(Far::peer) {
+            outcome.probes.push(look_at(peer, &reviewed.catalog).await);
         }
         sign_in(&reviewed, &mut outcome.probes).await;
     }
@@ -268,6 +273,48 @@ fn say(outcome: Outcome, json: bool) -> Result<(), Failure> {
     }
 }
 
+/// How long an MCP server may take to be looked at.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Asks an MCP server what it is and has, and holds that against what was approved.
+async fn look_at(peer: &Arc<Peer>, catalog: &Catalog) -> Probe {
+    let what = format!("upstream `{}`", peer.name());
+    let deadline = Instant::now() + SERVER_TIMEOUT;
+    let looked = async {
+        peer.check(catalog, deadline).await?;
+        peer.survey(deadline).await
+    };
+    let outcome = looked.await;
+    peer.close().await;
+    match outcome {
+        Ok(survey) => {
+            let own = catalog.tools().filter(|tool| tool.upstream() == peer.name());
+            let drifted = own
+                .filter_map(|tool| tool.server_tool()?.drift().map(|_| tool.name().as_str()))
+                .collect::<Vec<_>>();
+            let told = if drifted.is_empty() {
+                String::new()
+            } else {
+                format!("; no longer as approved: {}", drifted.join(", "))
+            };
+            Probe {
+                what,
+                reached: true,
+                detail: format!(
+                    "speaks {}, {}{told}",
+                    survey.opened.revision,
+                    print::counted(survey.tools.len(), "tool", "tools")
+                ),
+            }
+        }
+        Err(fault) => Probe {
+            what,
+            reached: false,
+            detail: fault.to_string(),
+        },
+    }
+}
+
 /// Asks an upstream for nothing: a HEAD of its base path, without credential. Any answer will do.
 async fn probe(upstream: &UpstreamSettings, limits: &Limits) -> Probe {
     let what = format!("upstream `{}`", upstream.name);
@@ -307,18 +354,20 @@ async fn probe(upstream: &UpstreamSettings, limits: &Limits) -> Probe {
 async fn sign_in(reviewed: &Reviewed, probes: &mut Vec<Probe>) {
     let mut asked: Vec<(&UpstreamName, &Access)> = Vec::new();
     for tool in reviewed.catalog.tools() {
-        let one = (tool.upstream(), tool.access());
+        let Some(access) = tool.operation().map(Operation::access) else {
+            continue;
+        };
+        let one = (tool.upstream(), access);
         let Some(service) = reviewed
-            .services
+            .upstreams
             .get(tool.upstream())
+            .and_then(Far::service)
             .filter(|_| !asked.contains(&one))
         else {
             continue;
         };
         asked.push(one);
-        let outcome = service
-            .sign_in(tool.access(), Instant::now() + PROBE_TIMEOUT)
-            .await;
+        let outcome = service.sign_in(access, Instant::now() + PROBE_TIMEOUT).await;
         let (reached, detail) = match outcome {
             Ok(0) => continue,
             Ok(_) => (true, "a token was got".to_owned()),

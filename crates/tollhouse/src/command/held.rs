@@ -53,7 +53,7 @@ pub(crate) fn operations(reviewed: &Reviewed) -> Vec<Operation> {
             .catalog
             .tools()
             .filter(|tool| *tool.upstream() == upstream.name)
-            .map(|tool| tool.operation())
+            .map(|tool| tool.origin())
             .collect();
         for operation in document.operations() {
             let key = operation.key().to_string();

@@ -9,6 +9,7 @@ mod held;
 mod init;
 mod keys;
 mod names;
+mod pins;
 mod probe;
 mod review;
 mod schema;
@@ -21,12 +22,12 @@ use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::gateway::{Asked, Gateway};
+use ::gateway::{Asked, Gateway, Mount};
 use config::{Settings, SystemWorld};
 use identity::{Principal, configured};
 use model::{Arguments, JsonLimits};
 
-use crate::cli::{Audit, CallArgs, Cli, Command, ConfigPath, Keys};
+use crate::cli::{Audit, CallArgs, Cli, Command, ConfigPath, Keys, Pins};
 use crate::failure::Failure;
 use crate::house::document::Reach;
 use crate::house::{self, Reviewed};
@@ -42,6 +43,9 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Tools(args) => block_on(tools::tools(args)),
         Command::Probe(args) => block_on(probe::probe(args)),
         Command::Names(args) => block_on(names::names(args)),
+        Command::Pins(Pins::List(args)) => pins::list(&args),
+        Command::Pins(Pins::Diff(args)) => block_on(pins::diff(args)),
+        Command::Pins(Pins::Approve(args)) => block_on(pins::approve(args)),
         Command::Call(args) => block_on(call::call(args)),
         Command::Audit(Audit::Tail(args)) => block_on(audit::tail(args)),
         Command::Audit(Audit::Show(args)) => block_on(audit::show(args)),
@@ -136,6 +140,7 @@ fn asked(settings: &Settings, args: &CallArgs) -> Result<Asked, Failure> {
     Ok(Asked {
         name: args.tool.clone(),
         arguments,
+        mount: Mount::All,
     })
 }
 

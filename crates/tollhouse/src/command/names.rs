@@ -1,8 +1,5 @@
 //! `tollhouse names`: the name of every operation, and the file that keeps a name from coming to mean another one.
 
-use std::fs;
-use std::io::Write as _;
-
 use openapi::NameSource;
 use serde_json::json;
 
@@ -12,6 +9,7 @@ use crate::house::Reviewed;
 use crate::house::names;
 use crate::log;
 use crate::print::{self, say};
+use crate::whole;
 
 /// One operation and its name.
 struct Row {
@@ -56,7 +54,7 @@ fn rows(reviewed: &Reviewed) -> Result<Vec<Row>, Failure> {
         .map(|tool| Row {
             name: tool.name().to_string(),
             upstream: tool.upstream().to_string(),
-            operation: tool.operation().to_owned(),
+            operation: tool.origin().to_owned(),
             source: "configuration",
         })
         .collect();
@@ -109,18 +107,8 @@ fn write(reviewed: &mut Reviewed, rows: &[Row]) -> Result<(), Failure> {
         }
     }
     let path = names::path(&reviewed.settings);
-    let fault =
-        |error: std::io::Error| Failure::Input(format!("`{}` cannot be written: {error}", path.display()));
     // Whole or not at all: half a file would free the names that are not in it.
-    let mut file = tempfile::NamedTempFile::new_in(&reviewed.settings.folder).map_err(fault)?;
-    file.write_all(reviewed.names.to_string().as_bytes())
-        .map_err(fault)?;
-    file.as_file().sync_all().map_err(fault)?;
-    let is_new = !path.exists();
-    if !is_new && let Ok(old) = fs::metadata(&path) {
-        file.as_file().set_permissions(old.permissions()).map_err(fault)?;
-    }
-    file.persist(&path).map_err(|error| fault(error.error))?;
+    whole::write(&path, &reviewed.names.to_string())?;
     let added = reviewed.names.len().saturating_sub(before);
     say!(
         "{}: {} added, {} in all",

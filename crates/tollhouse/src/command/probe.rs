@@ -9,7 +9,7 @@ use std::path::Path;
 
 use catalog::{Objection, Observation, Observations, ProbedAnswer, Tool, WitnessState, Witnessed};
 use config::{ProbeSettings, Settings, SystemWorld, WitnessSettings, World as _};
-use gateway::{Asked, Flow, Gateway};
+use gateway::{Asked, Flow, Gateway, Mount};
 use identity::Principal;
 use jiff::Timestamp;
 use model::{Arguments, Class, Content, Digest, JsonLimits, RefusalCode, ToolName, UpstreamName, Value};
@@ -167,11 +167,11 @@ fn known<'t>(
     let Some(tool) = tools.find(|tool| tool.name() == name) else {
         return Err(Failure::Input(format!("there is no tool `{name}`")));
     };
-    if is_witness && (tool.class().changes_state() || !tool.operation().starts_with("GET ")) {
+    if is_witness && (tool.class().changes_state() || !tool.origin().starts_with("GET ")) {
         return Err(Failure::Input(format!(
             "`{name}` bears witness and is {} ({}); a witness is a GET that changes nothing",
             tool.class(),
-            tool.operation()
+            tool.origin()
         )));
     }
     Ok(())
@@ -257,7 +257,7 @@ impl Probing<'_> {
             let observation = Observation {
                 class,
                 declared,
-                operation: tool.operation_digest(),
+                operation: tool.origin_digest(),
                 time: Timestamp::now(),
                 arguments: Digest::of("tollhouse/probe/arguments/v1", &[&plan.arguments.canonical()]),
                 succeeded: failure.is_none(),
@@ -292,6 +292,7 @@ impl Probing<'_> {
         let asked = Asked {
             name: tool.to_string(),
             arguments,
+            mount: Mount::All,
         };
         let flow = Flow {
             transport: "terminal",
@@ -299,6 +300,7 @@ impl Probing<'_> {
             traceparent: None,
             cancel: CancellationToken::new(),
             progress: std::sync::Arc::default(),
+            session: None,
         };
         let reply = match self.gateway.call(self.principal, asked, &flow).await {
             Ok(released) => released.into_reply(),
@@ -315,6 +317,7 @@ impl Probing<'_> {
             Content::Text(text) => text.as_str(),
             // Bytes have no fields by a name.
             Content::Media(_) => "",
+            Content::Carried(block) => block.get("text").and_then(Value::as_str).unwrap_or_default(),
         });
         let text: String = text.collect();
         if reply.is_error {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::Settings;
-use gateway::Gateway;
+use gateway::{Gateway, Mount};
 use identity::{ResourceMetadata, Tokens, configured};
 use server::{Door, DoorParts, Face, FaceOptions, KeySetKeeper, Listener, Neighbours, stdio};
 use store::Store;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Serve;
@@ -19,6 +20,9 @@ use crate::{house, log};
 
 /// How often key sets are looked at that may need fetching.
 const KEY_SETS_EVERY: Duration = Duration::from_secs(30);
+
+/// How long MCP servers may take to be looked at when the gate opens.
+const SERVERS_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
@@ -40,6 +44,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let listener = listen(&mut reviewed.settings).await?;
     let open = Open::new(reviewed, "serve").await?;
     let face = open.face(&listener, &shutdown).await?;
+    look_at_servers(&open.gateway);
     say!("listening on http://{}{PATH}", listener.address());
     tracing::info!(
         resource = %open.settings.resource,
@@ -69,13 +74,28 @@ async fn serve_stdio(reviewed: house::Reviewed, shutdown: CancellationToken) -> 
     let caller = house::caller(&reviewed.settings, setting.caller.as_str())?;
     let open = Open::new(reviewed, "stdio").await?;
     let principal = Arc::new(configured(&caller));
+    look_at_servers(&open.gateway);
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    let ended = stdio(Arc::clone(&open.gateway), principal, input, output, shutdown).await;
+    let mount = setting.upstream.map_or(Mount::All, Mount::Upstream);
+    let ended = stdio(
+        Arc::clone(&open.gateway),
+        (principal, mount),
+        input,
+        output,
+        shutdown,
+    )
+    .await;
     let closed = open.close().await;
     match ended {
         Ok(()) => closed,
         Err(fault) => Err(Failure::Unavailable(fault.to_string())),
     }
+}
+
+/// Looks at every MCP server once, in the background: what it has now against what was approved.
+fn look_at_servers(gateway: &Arc<Gateway>) {
+    let gateway = Arc::clone(gateway);
+    tokio::spawn(async move { gateway.check_servers(Instant::now() + SERVERS_TIMEOUT).await });
 }
 
 /// Binds the address and lets the settings follow it, where it asked for any free port.
@@ -163,15 +183,31 @@ impl Open {
             door,
             neighbours,
             path: PATH.to_owned(),
+            mounts: mounts(settings),
         }))
     }
 
     /// Closes ledger and store, in this order.
     pub(crate) async fn close(self) -> Result<(), Failure> {
+        self.gateway.close_servers().await;
         let closed = self.gateway.ledger().clone().close().await;
         self.store.close().await;
         closed.map_err(|fault| Failure::Unavailable(format!("the ledger did not close: {fault}")))
     }
+}
+
+/// The endpoints that show a part: one for each upstream, one for each view.
+fn mounts(settings: &Settings) -> Vec<(String, Mount)> {
+    let of_documents = settings.upstreams.iter().map(|upstream| &upstream.name);
+    let of_servers = settings.servers.iter().map(|server| &server.name);
+    let upstreams = of_documents
+        .chain(of_servers)
+        .map(|name| (format!("/{name}"), Mount::Upstream(name.clone())));
+    let views = settings.views.iter().map(|view| {
+        let mount = Mount::View(Arc::new(view.tools.clone()));
+        (format!("/view/{}", view.name), mount)
+    });
+    upstreams.chain(views).collect()
 }
 
 /// RFC 9728 section 3.1: the well-known part goes between host and path of the resource.

@@ -2,7 +2,8 @@
 
 mod access;
 
-use gateway::Gateway;
+use catalog::Operation;
+use gateway::{Gateway, Mount};
 use model::Value;
 use serde_json::json;
 use wire::Revision;
@@ -41,7 +42,7 @@ fn say(args: &Tools, looking: &Looking) -> Result<(), Failure> {
             let mut cursor: Option<String> = None;
             loop {
                 let page = gateway
-                    .list(&principal, cursor.as_deref())
+                    .list(&principal, &Mount::All, cursor.as_deref())
                     .map_err(|failure| Failure::Internal(failure.to_string()))?;
                 tools.extend(page.tools);
                 cursor = page.next;
@@ -84,11 +85,11 @@ fn all(gateway: &Gateway, json: bool) {
                 json!({
                     "name": tool.name(),
                     "upstream": tool.upstream(),
-                    "operation": tool.operation(),
+                    "operation": tool.origin(),
                     "class": tool.class(),
                     "pin": tool.pin(),
                     "rules": rules,
-                    "notes": tool.notes(),
+                    "notes": tool.operation().map(Operation::notes).unwrap_or_default(),
                 })
             })
             .collect();
@@ -100,7 +101,7 @@ fn all(gateway: &Gateway, json: bool) {
             vec![
                 tool.name().to_string(),
                 tool.class().to_string(),
-                tool.operation().to_owned(),
+                tool.origin().to_owned(),
                 tool.pin().short(),
                 rules.join(", "),
             ]

@@ -101,7 +101,7 @@ impl Names {
     /// Why a tool cannot have its name; `None` where it can.
     pub(crate) fn objection(&self, tool: &Tool) -> Option<String> {
         let owner = self.owners.get(tool.name().as_str())?;
-        let is_own = owner.upstream == tool.upstream().as_str() && owner.operation == tool.operation();
+        let is_own = owner.upstream == tool.upstream().as_str() && owner.operation == tool.origin();
         (!is_own).then(|| {
             format!(
                 "the name `{}` belongs to `{}` of the upstream `{}`, as `{FILE}` says; choose another name, or take the \

@@ -549,17 +549,13 @@ async fn a_stream_that_is_no_text_is_given_up() {
 async fn hm_09_giving_an_exchange_up_closes_its_response() {
     let far = Far::start(|_, _| vec![stream_head(), say(&event(NOTE)), Step::Hang]).await;
     let link = link(&far.url(), &Limits::default());
-    // By the word of whoever hears, and by dropping the future.
-    let stopped = link.exchange(post(), &trip(), |_, _| Hearing::Stop).await;
-    assert!(stopped.is_ok());
-    far.until_closed(1).await;
     let trip = trip();
     let waiting = link.exchange(post(), &trip, |_, _| Hearing::GoOn);
     tokio::select! {
         ended = waiting => panic!("{ended:?}"),
-        () = far.until(2) => {}
+        () = far.until(1) => {}
     }
-    far.until_closed(2).await;
+    far.until_closed(1).await;
     assert_eq!(trip.requests(), 1, "it is known that it left");
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Content, Object, Reply, ToolName};
 use serde_json::{Value, json};
-use wire::answer::{Said, Server, batch, error, progress};
+use wire::answer::{Said, Server, Step, batch, error, progress};
 use wire::{Definition, Failure, Hints, Id, Identity, Page, Revision, Token};
 
 use crate::schema::{assert_result, assert_valid};
@@ -36,6 +36,7 @@ fn definition(output: Option<Value>) -> Arc<Definition> {
             idempotent: true,
             open_world: true,
         },
+        others: model::Object::new(),
     })
 }
 
@@ -53,6 +54,7 @@ fn every_result_fits_the_schema_of_its_revision() {
             definition(None),
         ],
         next: Some("c2".into()),
+        left_out: 0,
     };
     let replies = [
         Reply::text("hello"),
@@ -61,13 +63,11 @@ fn every_result_fits_the_schema_of_its_revision() {
         Reply::structured(json!([1, 2])),
         Reply {
             content: vec![],
-            structured: None,
-            is_error: false,
+            ..Reply::text("")
         },
         Reply {
             content: vec![Content::Text("a".into()), Content::Text("b".into())],
-            structured: None,
-            is_error: false,
+            ..Reply::text("")
         },
     ];
     for revision in Revision::ALL {
@@ -90,6 +90,7 @@ fn every_result_fits_the_schema_of_its_revision() {
                 &Said::Tools(Page {
                     tools: vec![],
                     next: None,
+                    left_out: 0,
                 }),
             ),
         );
@@ -159,7 +160,16 @@ fn prog_02_progress_fits_the_schema_and_has_a_message_only_where_it_exists() {
     for revision in Revision::ALL {
         for token in [json!("t"), json!(5)] {
             let token = Token::of(&token).unwrap();
-            let message: Value = serde_json::from_slice(&progress(revision, &token, 3, "waiting")).unwrap();
+            let message: Value = serde_json::from_slice(&progress(
+                revision,
+                &token,
+                Step {
+                    done: 3.0,
+                    total: None,
+                    text: Some("waiting"),
+                },
+            ))
+            .unwrap();
             assert_valid(revision, "ProgressNotification", &message);
             assert_eq!(
                 message["params"].get("message").is_some(),
@@ -181,6 +191,7 @@ fn d7_base_11_result_type_is_everywhere_in_2026_and_nowhere_before() {
         Said::Tools(Page {
             tools: vec![],
             next: None,
+            left_out: 0,
         }),
         Said::Called(Reply::text("x")),
         Said::Discovered,
@@ -215,6 +226,7 @@ fn cache_01_cache_04_lists_carry_hints_in_2026_and_calls_never_do() {
     let list = Said::Tools(Page {
         tools: vec![],
         next: None,
+        left_out: 0,
     });
     for said in [&list, &Said::Discovered] {
         let result = written(Revision::V2026_07_28, said)["result"].clone();

@@ -93,7 +93,7 @@ fn rows(reviewed: &Reviewed) -> Vec<Row> {
             let tools: Vec<_> = reviewed
                 .catalog
                 .tools()
-                .filter(|tool| *tool.upstream() == upstream.name && tool.operation() == operation)
+                .filter(|tool| *tool.upstream() == upstream.name && tool.origin() == operation)
                 .collect();
             let chosen = Access::choose(&upstream.name, &row.security, &upstream.credentials);
             let (attaches, blocked) = match chosen {

@@ -1,0 +1,213 @@
+//! `tollhouse.lock`: what a person approved of MCP servers, tool by tool, as a file for version control.
+//!
+//! It holds the whole definitions, so that a difference can be shown word by word, and so that a tool stays known while
+//! its server is down. A digest that does not belong to its definition makes the file unusable: somebody edited it.
+
+use std::collections::BTreeMap;
+
+use model::{Digest, JsonLimits, Object, UpstreamName, Value, parse_foreign};
+use serde::{Deserialize, Serialize};
+
+use crate::pin;
+
+/// The version of this form.
+const VERSION: u32 = 1;
+/// The largest file that is read, in bytes.
+pub const LOCK_BYTES_MAX: usize = 64 << 20;
+
+/// The approvals of all servers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lock {
+    version: u32,
+    servers: BTreeMap<UpstreamName, LockedServer>,
+}
+
+/// What was approved of one server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedServer {
+    /// Its tools, by the server's own names.
+    #[serde(default)]
+    pub tools: BTreeMap<String, ApprovedTool>,
+}
+
+/// One approved tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovedTool {
+    digest: Digest,
+    /// When it was approved: a time in UTC, RFC 3339.
+    pub at: String,
+    /// Who approved it, as they say.
+    pub by: String,
+    /// The whole definition, as the server gave it.
+    pub definition: Object,
+}
+
+/// Why a file is no lock.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LockFault {
+    /// It is not JSON of this form.
+    #[error("it is not a lock file: {0}")]
+    Syntax(String),
+    /// It is of another version.
+    #[error("it is of version {0}; this program reads version {VERSION}")]
+    Version(u32),
+    /// A definition was changed after it was approved.
+    #[error("the definition of `{tool}` of `{server}` is not the one that was approved; approve it again")]
+    Edited {
+        /// The server.
+        server: UpstreamName,
+        /// The tool.
+        tool: String,
+    },
+}
+
+impl Default for Lock {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            servers: BTreeMap::new(),
+        }
+    }
+}
+
+impl Lock {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`LockFault`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, LockFault> {
+        let limits = JsonLimits {
+            bytes_max: LOCK_BYTES_MAX,
+            depth_max: 120,
+        };
+        let syntax = |text: String| LockFault::Syntax(text);
+        let value = parse_foreign(bytes, limits).map_err(|fault| syntax(fault.to_string()))?;
+        let version = value.get("version").and_then(Value::as_u64);
+        if let Some(other) = version.filter(|version| *version != u64::from(VERSION)) {
+            return Err(LockFault::Version(u32::try_from(other).unwrap_or(u32::MAX)));
+        }
+        let lock: Self = serde_json::from_value(value).map_err(|error| syntax(error.to_string()))?;
+        for (server, locked) in &lock.servers {
+            for (name, tool) in &locked.tools {
+                let own = tool.definition.get("name").and_then(Value::as_str);
+                if pin::definition(&tool.definition) != tool.digest || own != Some(name) {
+                    return Err(LockFault::Edited {
+                        server: server.clone(),
+                        tool: name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(lock)
+    }
+
+    /// The file: JSON that a person can read, sorted by name, with a line end.
+    #[must_use]
+    pub fn write(&self) -> String {
+        // Serialising our own shape into memory cannot fail: keys are texts, and nothing in it is fallible.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// What was approved of a server.
+    #[must_use]
+    pub fn server(&self, name: &UpstreamName) -> Option<&LockedServer> {
+        self.servers.get(name)
+    }
+
+    /// What was approved of a server, to change it.
+    pub fn server_mut(&mut self, name: &UpstreamName) -> &mut LockedServer {
+        self.servers.entry(name.clone()).or_default()
+    }
+
+    /// The servers, by name.
+    pub fn servers(&self) -> impl Iterator<Item = (&UpstreamName, &LockedServer)> {
+        self.servers.iter()
+    }
+}
+
+impl ApprovedTool {
+    /// A definition, approved now.
+    #[must_use]
+    pub fn new(definition: Object, at: jiff::Timestamp, by: &str) -> Self {
+        Self {
+            digest: pin::definition(&definition),
+            at: at.to_string(),
+            by: by.to_owned(),
+            definition,
+        }
+    }
+
+    /// The digest of the whole definition.
+    #[must_use]
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lock() -> (Lock, UpstreamName) {
+        let name = UpstreamName::parse("files").unwrap();
+        let mut lock = Lock::default();
+        let Value::Object(definition) = json!({
+            "name": "read", "inputSchema": { "type": "object", "z": 1, "a": 1.10 }, "vendor": { "b": 1, "a": 2 }
+        }) else {
+            panic!()
+        };
+        let tool = ApprovedTool::new(definition, jiff::Timestamp::UNIX_EPOCH, "somebody");
+        lock.server_mut(&name).tools.insert("read".to_owned(), tool);
+        (lock, name)
+    }
+
+    #[test]
+    fn a_lock_reads_back_whole() {
+        let (lock, name) = lock();
+        let text = lock.write();
+        assert_eq!(Lock::parse(text.as_bytes()).unwrap(), lock);
+        assert!(lock.server(&name).is_some());
+    }
+
+    #[test]
+    fn an_edited_definition_is_not_approved() {
+        let (lock, _) = lock();
+        let text = lock.write();
+        for (from, to) in [
+            ("\"z\": 1", "\"z\": 2"),
+            ("\"vendor\"", "\"vendors\""),
+            ("\"name\": \"read\"", "\"name\": \"write\""),
+            ("\"read\": {", "\"reads\": {"),
+        ] {
+            let edited = text.replace(from, to);
+            assert_ne!(edited, text);
+            assert!(
+                matches!(Lock::parse(edited.as_bytes()), Err(LockFault::Edited { .. })),
+                "{from}"
+            );
+        }
+        // The order of members is no change of what is said.
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert!(Lock::parse(value.to_string().as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn another_form_is_told() {
+        let (lock, _) = lock();
+        let newer = lock.write().replace("\"version\": 1", "\"version\": 2");
+        assert_eq!(Lock::parse(newer.as_bytes()), Err(LockFault::Version(2)));
+        for text in ["", "[]", "{}", "{\"version\":1,\"servers\":{},\"more\":1}"] {
+            assert!(
+                matches!(Lock::parse(text.as_bytes()), Err(LockFault::Syntax(_))),
+                "{text}"
+            );
+        }
+    }
+}

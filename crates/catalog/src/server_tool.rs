@@ -1,0 +1,234 @@
+//! A tool of an MCP server behind the gate: the definition that a person approved, whole, and what the server says now.
+
+use std::sync::Arc;
+
+use config::ToolSettings;
+use model::{Digest, Object, UpstreamName, Value};
+use openapi::{Projection, infer_tool};
+use wire::Definition;
+
+use crate::live::{Drift, Live};
+use crate::lock::ApprovedTool;
+use crate::pin;
+use crate::standing;
+use crate::tool::{ReviewFault, Source, Tool, hints};
+
+/// The tool of a server behind a tool of ours.
+#[derive(Debug)]
+pub struct ServerTool {
+    name: String,
+    digest: Digest,
+    closed_schema: Value,
+    live: Live,
+}
+
+impl ServerTool {
+    /// The server's own name of it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The digest of the whole definition that was approved.
+    #[must_use]
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The input schema without room for arguments that it does not declare.
+    #[must_use]
+    pub(crate) const fn closed_schema(&self) -> &Value {
+        &self.closed_schema
+    }
+
+    /// How the server departs from what was approved, as it was seen last.
+    #[must_use]
+    pub fn drift(&self) -> Option<Drift> {
+        self.live.drift()
+    }
+
+    /// Holds what the server says now against what was approved; `None`: it has no such tool. Gives whether that is news.
+    pub fn compare(&self, said: Option<&Object>) -> bool {
+        let drift = match said {
+            None => Some(Drift::Gone),
+            Some(definition) if pin::definition(definition) == self.digest => None,
+            Some(_) => Some(Drift::Changed),
+        };
+        self.live.note(drift)
+    }
+}
+
+impl Tool {
+    /// Makes a tool of a server's tool as it was approved, and the bounds that a person set.
+    ///
+    /// # Errors
+    /// [`ReviewFault`] where the two do not fit together.
+    pub fn of_server(
+        upstream: &UpstreamName,
+        bounds: &ToolSettings,
+        approved: &ApprovedTool,
+    ) -> Result<Self, ReviewFault> {
+        let projection = match &bounds.returns {
+            None => None,
+            Some(returns) => Some(Projection::parse(returns).map_err(|fault| ReviewFault::Returns {
+                key: bounds.key.clone(),
+                fault,
+            })?),
+        };
+        let whole = &approved.definition;
+        let input = whole.get("inputSchema").filter(|schema| schema.is_object());
+        let Some(input) = input else {
+            return Err(ReviewFault::NoSchema {
+                key: bounds.key.clone(),
+                tool: bounds.operation.clone(),
+            });
+        };
+        let argument_names = declared(input);
+        Self::check_bounds(bounds, &argument_names)?;
+        let text = |key: &str| whole.get(key).and_then(Value::as_str).map(str::to_owned);
+        let title = whole.get("annotations").and_then(|hints| hints.get("title"));
+        let definition = Definition {
+            name: bounds.name.clone(),
+            // TOOL-10.
+            title: bounds
+                .title
+                .clone()
+                .or_else(|| text("title"))
+                .or_else(|| title.and_then(Value::as_str).map(str::to_owned)),
+            description: bounds
+                .description
+                .clone()
+                .or_else(|| text("description"))
+                .unwrap_or_default(),
+            input_schema: Arc::new(input.clone()),
+            // A projection makes another form of the answer, which the server's schema says nothing of.
+            output_schema: match &projection {
+                None => whole
+                    .get("outputSchema")
+                    .filter(|schema| schema.is_object())
+                    .cloned()
+                    .map(Arc::new),
+                Some(_) => None,
+            },
+            hints: hints(bounds.class, idempotent(whole)),
+            others: others(whole),
+        };
+        let inference = infer_tool(whole);
+        let digest = approved.digest();
+        let pin = pin::of_server(upstream, bounds, &definition, digest);
+        Ok(Self {
+            upstream: upstream.clone(),
+            bounds: bounds.clone(),
+            definition: Arc::new(definition),
+            argument_names,
+            projection,
+            source: Source::Server(Box::new(ServerTool {
+                name: bounds.operation.clone(),
+                digest,
+                closed_schema: closed(input),
+                live: Live::default(),
+            })),
+            needs: standing::needs(bounds, &inference),
+            inference,
+            observed: None,
+            contract: None,
+            pin,
+        })
+    }
+}
+
+/// The arguments that a schema declares at its root.
+fn declared(schema: &Value) -> Vec<String> {
+    schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .map(|properties| properties.keys().cloned().collect())
+        .unwrap_or_default()
+}
+
+/// The schema without room for undeclared arguments.
+///
+/// Most servers leave their schemas open and declare every argument all the same; what they do not declare, nobody has
+/// reviewed. A schema that says itself what further arguments may be is left as it is, and so is one that puts its
+/// arguments together from parts, where the root does not know them.
+fn closed(schema: &Value) -> Value {
+    const SAYS_ITSELF: [&str; 10] = [
+        "additionalProperties",
+        "unevaluatedProperties",
+        "patternProperties",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "if",
+        "dependentSchemas",
+        "$ref",
+        "$dynamicRef",
+    ];
+    let mut closed = schema.clone();
+    if let Some(object) = closed.as_object_mut()
+        && !SAYS_ITSELF.iter().any(|key| object.contains_key(*key))
+    {
+        object.insert("additionalProperties".to_owned(), Value::Bool(false));
+    }
+    closed
+}
+
+fn idempotent(whole: &Object) -> bool {
+    whole
+        .get("annotations")
+        .and_then(|hints| hints.get("idempotentHint"))
+        == Some(&Value::Bool(true))
+}
+
+/// What the definition holds beside what we write ourselves. Tasks are not carried, so nothing is said of them.
+fn others(whole: &Object) -> Object {
+    const WRITTEN: [&str; 7] = [
+        "name",
+        "title",
+        "description",
+        "inputSchema",
+        "outputSchema",
+        "annotations",
+        "execution",
+    ];
+    whole
+        .iter()
+        .filter(|(key, _)| !WRITTEN.contains(&key.as_str()))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_schema_is_closed_at_its_root_unless_it_says_itself_what_more_there_may_be() {
+        for (schema, is_closed) in [
+            (json!({ "type": "object" }), true),
+            (json!({ "type": "object", "properties": { "a": {} } }), true),
+            (json!({ "type": "object", "additionalProperties": true }), false),
+            (
+                json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+                false,
+            ),
+            (
+                json!({ "type": "object", "patternProperties": { "^x": {} } }),
+                false,
+            ),
+            (json!({ "type": "object", "allOf": [{}] }), false),
+        ] {
+            let closed = closed(&schema);
+            assert_eq!(
+                closed.get("additionalProperties") == Some(&json!(false)),
+                is_closed,
+                "{schema}"
+            );
+            if !is_closed {
+                assert_eq!(closed, schema);
+            }
+        }
+    }
+}

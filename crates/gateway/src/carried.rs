@@ -1,0 +1,114 @@
+//! What an MCP server answered to a call, checked before it may leave: its form, its schema, rows, parts, credentials, size.
+//!
+//! Blocks are carried whole, with all members that they came with; what leaves is what was looked at. Nothing is repaired.
+
+use model::{Beside, Content, Object, Refusal, RefusalCode, Reply, Value, parse_foreign};
+use upstream::Said;
+use wire::client::{Called, Ended};
+
+use crate::release::{Checks, Released, invalid, length};
+
+impl Checks<'_> {
+    /// Checks what a server said and makes of it what may leave. Also gives whether the tool says that it failed.
+    pub(crate) fn release_said(&self, said: Said) -> (bool, Result<Released, Refusal>) {
+        match said {
+            Said::Ended(Ended::Complete(called)) => (called.is_error, self.complete(*called)),
+            // No capability was declared for it, so that nothing may be asked (BASE-18).
+            Said::Ended(Ended::InputRequired) => (
+                true,
+                Err(broken(
+                    "the server asks for input, for which nothing was declared to it",
+                )),
+            ),
+            Said::Ended(Ended::Other(kind)) => (
+                true,
+                Err(broken(format!(
+                    "the server answers with a result of kind {kind:?}"
+                ))),
+            ),
+            // In every revision a model can act on words better than on a code (TOOL-08; C3, arguments that do not fit).
+            Said::Error(error) => {
+                let text = format!("the server answered with error {}: {}", error.code, error.text);
+                (true, self.checked(Reply::failure(text)))
+            }
+        }
+    }
+
+    fn complete(&self, called: Called) -> Result<Released, Refusal> {
+        let Called {
+            content,
+            structured,
+            is_error,
+            meta,
+            others,
+        } = called;
+        let chooses = self.rows.is_some() || self.tool.projection().is_some();
+        if chooses && !is_error {
+            let value = match structured {
+                Some(value) => value,
+                None => self.only_text(&content)?,
+            };
+            let value = self.own_rows_of(value)?;
+            // What was not chosen does not leave beside it, either.
+            return self.checked(self.structured(value)?);
+        }
+        match &structured {
+            Some(value) => self
+                .schemas
+                .check_result(self.tool, value)
+                .map_err(|faults| invalid(format!("the result does not fit its schema: {faults}")))?,
+            // TOOL-06. A failure has another form than a result.
+            None if self.has_output_schema() && !is_error => {
+                return Err(invalid("the tool promises structured content, and there is none"));
+            }
+            None => {}
+        }
+        if self.is_revealed_in_object(&meta) || self.is_revealed_in_object(&others) {
+            return Err(Refusal::new(
+                RefusalCode::ResultWithheld,
+                "the result repeats the credential of the upstream and was withheld",
+            ));
+        }
+        let beside = length(&meta) + length(&others) + structured.as_ref().map_or(0, size);
+        self.fits_beside(beside)?;
+        self.checked(Reply {
+            content: content.into_iter().map(Content::Carried).collect(),
+            structured,
+            is_error,
+            beside: Beside { meta, others },
+        })
+    }
+
+    /// The one text of a result, as JSON.
+    fn only_text(&self, content: &[Object]) -> Result<Value, Refusal> {
+        let text = match content {
+            [only] if only.get("type").and_then(Value::as_str) == Some("text") => {
+                only.get("text").and_then(Value::as_str)
+            }
+            _ => None,
+        };
+        let Some(text) = text else {
+            return Err(invalid(
+                "parts of the result are to be chosen, and it is neither structured nor one text",
+            ));
+        };
+        parse_foreign(text.as_bytes(), self.json_limits()).map_err(|fault| {
+            invalid(format!(
+                "parts of the result are to be chosen, and its text is no JSON: {fault}"
+            ))
+        })
+    }
+}
+
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Object(object) => length(object),
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::String(text) => text.len(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+    }
+}
+
+fn broken(why: impl Into<String>) -> Refusal {
+    Refusal::new(RefusalCode::UpstreamBroken, why)
+}

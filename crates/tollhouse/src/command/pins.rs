@@ -1,0 +1,381 @@
+//! `tollhouse pins`: what was approved of MCP servers, what they say now, and a person's yes to it.
+//!
+//! It connects to the server that is asked about and to nothing else. Texts of servers are shown so that nothing in them
+//! is hidden; nothing is approved that was not named, or asked for with `--all`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::{ApprovedTool, LockedServer};
+use config::{ServerSettings, Settings, SystemWorld};
+use jiff::Timestamp;
+use model::{Object, Value};
+use serde::Serialize;
+use tokio::time::Instant;
+use upstream::Survey;
+
+use crate::cli::{PinsApprove, PinsDiff, PinsList};
+use crate::failure::Failure;
+use crate::house::{lock, servers};
+use crate::log;
+use crate::print::{self, say};
+
+/// How long a server may take to say what it has.
+const SURVEY_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// One approved tool.
+#[derive(Debug, Serialize)]
+struct Row {
+    server: String,
+    tool: String,
+    digest: String,
+    by: String,
+    at: String,
+}
+
+/// How one tool stands to what was approved.
+#[derive(Debug, Serialize)]
+struct Difference {
+    tool: String,
+    state: State,
+    /// Members of the definition that were added, taken away or changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    members: Vec<Member>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    New,
+    Changed,
+    Same,
+    Gone,
+}
+
+#[derive(Debug, Serialize)]
+struct Member {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approved: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<Value>,
+}
+
+pub(crate) fn list(args: &PinsList) -> Result<(), Failure> {
+    log::start_quiet();
+    let settings = super::settings(&args.path)?;
+    let lock = lock::read(&settings, &SystemWorld).map_err(|fault| Failure::Problems(vec![fault]))?;
+    let rows: Vec<Row> = lock
+        .servers()
+        .flat_map(|(server, locked)| {
+            locked.tools.iter().map(move |(name, tool)| Row {
+                server: server.to_string(),
+                tool: name.clone(),
+                digest: tool.digest().to_string(),
+                by: tool.by.clone(),
+                at: tool.at.clone(),
+            })
+        })
+        .collect();
+    if args.format.json {
+        print::json(&serde_json::json!({ "pins": rows }));
+        return Ok(());
+    }
+    let cells = rows
+        .into_iter()
+        .map(|row| {
+            let digest = row.digest.chars().skip("sha256:".len()).take(12).collect();
+            vec![row.server, row.tool, digest, row.by, row.at]
+        })
+        .collect();
+    print::table(&["server", "tool", "pin", "approved by", "at"], cells);
+    Ok(())
+}
+
+pub(crate) async fn diff(args: PinsDiff) -> Result<(), Failure> {
+    log::start_quiet();
+    let settings = super::settings(&args.path)?;
+    let server = find(&settings, &args.server)?;
+    let lock = lock::read(&settings, &SystemWorld).map_err(|fault| Failure::Problems(vec![fault]))?;
+    let survey = survey(&settings, server).await?;
+    let none = LockedServer::default();
+    let approved = lock.server(&server.name).unwrap_or(&none);
+    let differences = differences(approved, &survey.tools);
+    if args.format.json {
+        print::json(&serde_json::json!({ "server": server.name, "tools": differences }));
+    } else {
+        differences.iter().for_each(show);
+        let counted = |state: State| differences.iter().filter(|one| one.state == state).count();
+        say!(
+            "{} new, {} changed, {} gone, {} as approved",
+            counted(State::New),
+            counted(State::Changed),
+            counted(State::Gone),
+            counted(State::Same)
+        );
+    }
+    if differences.iter().all(|one| one.state == State::Same) {
+        Ok(())
+    } else {
+        Err(Failure::No)
+    }
+}
+
+pub(crate) async fn approve(args: PinsApprove) -> Result<(), Failure> {
+    log::start_quiet();
+    let settings = super::settings(&args.path)?;
+    let server = find(&settings, &args.server)?;
+    let mut lock = lock::read(&settings, &SystemWorld).map_err(|fault| Failure::Problems(vec![fault]))?;
+    let survey = survey(&settings, server).await?;
+    let wanted: BTreeSet<&str> = args.tools.iter().map(String::as_str).collect();
+    let has = |name: &&&str| !survey.tools.iter().any(|tool| name_of(tool) == **name);
+    let missing: Vec<String> = wanted
+        .iter()
+        .filter(has)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    if !missing.is_empty() {
+        let known: Vec<String> = survey
+            .tools
+            .iter()
+            .map(|tool| format!("`{}`", name_of(tool).escape_debug()))
+            .collect();
+        return Err(Failure::Input(format!(
+            "`{}` has no tool {}; it has {}",
+            server.name,
+            missing.join(", "),
+            if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            }
+        )));
+    }
+    let by = args.by;
+    let now = Timestamp::now();
+    let locked = lock.server_mut(&server.name);
+    let before = differences(locked, &survey.tools);
+    let mut approved = 0_usize;
+    for one in &before {
+        if !args.all && !wanted.contains(one.tool.as_str()) {
+            continue;
+        }
+        match one.state {
+            State::Same => {}
+            State::Gone => {
+                locked.tools.remove(&one.tool);
+                say!(
+                    "{}: taken out, the server no longer has it",
+                    one.tool.escape_debug()
+                );
+            }
+            State::New | State::Changed => {
+                let Some(definition) = survey.tools.iter().find(|tool| name_of(tool) == one.tool) else {
+                    continue;
+                };
+                show(one);
+                let tool = ApprovedTool::new(definition.clone(), now, &by);
+                say!(
+                    "{}: approved by {by}, pin {}",
+                    one.tool.escape_debug(),
+                    tool.digest().short()
+                );
+                locked.tools.insert(one.tool.clone(), tool);
+                approved += 1;
+            }
+        }
+    }
+    lock::write(&settings, &lock)?;
+    say!(
+        "{}: {} approved",
+        lock::path(&settings).display(),
+        print::counted(approved, "tool", "tools")
+    );
+    let offered: BTreeSet<&str> = server.tools.iter().map(|tool| tool.operation.as_str()).collect();
+    let unnamed: Vec<&str> = before
+        .iter()
+        .map(|one| one.tool.as_str())
+        .filter(|tool| args.all || wanted.contains(tool))
+        .filter(|tool| !offered.contains(tool))
+        .collect();
+    if let Some(first) = unnamed.first() {
+        say!(
+            "{} not offered yet: add [upstream.{}.tool.{}] with a `class` to {}",
+            if unnamed.len() == 1 { "one is" } else { "some are" },
+            server.name,
+            first.escape_debug(),
+            settings.path.display()
+        );
+    }
+    Ok(())
+}
+
+fn find<'s>(settings: &'s Settings, name: &str) -> Result<&'s ServerSettings, Failure> {
+    settings
+        .servers
+        .iter()
+        .find(|server| server.name.as_str() == name)
+        .ok_or_else(|| {
+            let known: Vec<&str> = settings
+                .servers
+                .iter()
+                .map(|server| server.name.as_str())
+                .collect();
+            let hint = if known.is_empty() {
+                "it has none".to_owned()
+            } else {
+                format!("write one of {}", known.join(", "))
+            };
+            Failure::Input(format!(
+                "`{name}` is no MCP server of `{}`; {hint}",
+                settings.path.display()
+            ))
+        })
+}
+
+async fn survey(settings: &Settings, server: &ServerSettings) -> Result<Survey, Failure> {
+    let peer = servers::peer(settings, server).map_err(|problem| Failure::Problems(vec![problem]))?;
+    let peer = Arc::new(peer);
+    let survey = peer.survey(Instant::now() + SURVEY_TIMEOUT).await;
+    peer.close().await;
+    survey.map_err(|fault| Failure::Unavailable(format!("`{}`: {fault}", server.name)))
+}
+
+fn name_of(tool: &Object) -> &str {
+    tool.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn differences(approved: &LockedServer, now: &[Object]) -> Vec<Difference> {
+    let mut all: Vec<Difference> = now
+        .iter()
+        .map(|tool| match approved.tools.get(name_of(tool)) {
+            None => Difference {
+                tool: name_of(tool).to_owned(),
+                state: State::New,
+                members: members(&Object::new(), tool),
+            },
+            Some(known) => {
+                let members = members(&known.definition, tool);
+                let state = if members.is_empty() {
+                    State::Same
+                } else {
+                    State::Changed
+                };
+                Difference {
+                    tool: name_of(tool).to_owned(),
+                    state,
+                    members,
+                }
+            }
+        })
+        .collect();
+    let gone = approved
+        .tools
+        .keys()
+        .filter(|name| !now.iter().any(|tool| name_of(tool) == *name));
+    all.extend(gone.map(|name| Difference {
+        tool: name.clone(),
+        state: State::Gone,
+        members: Vec::new(),
+    }));
+    all
+}
+
+fn members(approved: &Object, now: &Object) -> Vec<Member> {
+    let names: BTreeSet<&String> = approved.keys().chain(now.keys()).collect();
+    names
+        .into_iter()
+        .filter(|name| approved.get(*name) != now.get(*name))
+        .map(|name| Member {
+            name: name.clone(),
+            approved: approved.get(name).cloned(),
+            now: now.get(name).cloned(),
+        })
+        .collect()
+}
+
+fn show(one: &Difference) {
+    let word = match one.state {
+        State::New => "new",
+        State::Changed => "changed",
+        State::Same => return,
+        State::Gone => "gone",
+    };
+    say!("{}: {word}", one.tool.escape_debug());
+    for member in &one.members {
+        let name = member.name.escape_debug();
+        if let Some(approved) = &member.approved {
+            say!("  - {name}: {}", visible(approved));
+        }
+        if let Some(now) = &member.now {
+            say!("  + {name}: {}", visible(now));
+        }
+    }
+}
+
+/// A value as JSON in which nothing is hidden: everything beyond printable ASCII is written as an escape.
+fn visible(value: &Value) -> String {
+    let text = value.to_string();
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii_graphic() || character == ' ' || character.is_alphanumeric() {
+            shown.push(character);
+        } else {
+            shown.extend(character.escape_unicode());
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: Value) -> Object {
+        let Value::Object(object) = value else { panic!() };
+        object
+    }
+
+    #[test]
+    fn every_tool_is_new_changed_gone_or_the_same() {
+        let at = Timestamp::UNIX_EPOCH;
+        let mut approved = LockedServer::default();
+        for (name, text) in [("same", "a"), ("changed", "a"), ("gone", "a")] {
+            let definition = object(json!({ "name": name, "description": text, "inputSchema": {} }));
+            approved
+                .tools
+                .insert(name.to_owned(), ApprovedTool::new(definition, at, "x"));
+        }
+        let now = [
+            object(json!({ "inputSchema": {}, "name": "same", "description": "a" })),
+            object(json!({ "name": "changed", "description": "b", "inputSchema": {}, "vendor": 1 })),
+            object(json!({ "name": "new", "inputSchema": {} })),
+        ];
+        let found = differences(&approved, &now);
+        let states: Vec<_> = found.iter().map(|one| (one.tool.as_str(), one.state)).collect();
+        assert_eq!(
+            states,
+            [
+                ("same", State::Same),
+                ("changed", State::Changed),
+                ("new", State::New),
+                ("gone", State::Gone)
+            ]
+        );
+        let changed: Vec<_> = found[1]
+            .members
+            .iter()
+            .map(|member| member.name.as_str())
+            .collect();
+        assert_eq!(changed, ["description", "vendor"]);
+    }
+
+    #[test]
+    fn nothing_is_hidden_in_what_is_shown() {
+        let hidden = visible(&json!("a\u{200b}b\u{202e}c\u{e0041}d é"));
+        assert_eq!(hidden, r#""a\u{200b}b\u{202e}c\u{e0041}d é""#);
+    }
+}

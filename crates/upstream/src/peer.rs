@@ -1,0 +1,502 @@
+//! One MCP server behind the gate: which conversation a call uses, when one is opened, listed, and ended.
+//!
+//! Takes only calls that were permitted and recorded. A conversation is opened when it is needed; it lists the server's
+//! tools first, so that a tool that is not the approved one is not called. Who shares a conversation is the operator's
+//! word, except with servers of the stateless era, which know no conversations.
+
+mod asking;
+mod conversation;
+mod exchange;
+mod fault;
+mod mailbox;
+mod opening;
+mod overheard;
+mod pipe;
+mod stream;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use audit::Recorded;
+use catalog::{Catalog, ServerTool, Tool};
+use config::{ServerSettings, Sharing, Transport, UrlSettings};
+use model::{Call, CallerKey, Limits, Object, UpstreamName, Value};
+use policy::Permitted;
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use wire::client::{Called, Ended, Opened, Say, ServerError, Speaker, Surface, mirrored};
+use wire::{Identity, Revision};
+
+use crate::fault::SendFault;
+use crate::link_fault::LinkFault;
+use crate::outgoing::Trip;
+use crate::preview::Preview;
+use crate::progress::Progress;
+use crate::service::ServiceFault;
+use crate::streamable::Streamable;
+
+use asking::Bounds;
+use conversation::Conversation;
+pub use fault::PeerFault;
+use opening::{Opener, Wanted};
+use overheard::Guard;
+
+/// An MCP server.
+#[derive(Debug)]
+pub struct Peer {
+    name: UpstreamName,
+    far: Far,
+    sharing: Sharing,
+    opener: Opener,
+    idle_stop: Duration,
+    sessions_max: usize,
+    lanes: Mutex<HashMap<LaneKey, Slot>>,
+    /// The revision that the server was found to speak the last time.
+    known: Mutex<Option<Revision>>,
+    requests: AtomicU64,
+    closing: CancellationToken,
+    sweeping: std::sync::Once,
+}
+
+/// How it is reached.
+#[derive(Debug)]
+enum Far {
+    Url {
+        link: Streamable,
+        transport: Transport,
+        url: String,
+    },
+}
+
+/// The conversation of one lane, once it is open. Whoever opens it holds the lock.
+type Slot = Arc<tokio::sync::Mutex<Option<Arc<Conversation>>>>;
+
+/// Whose conversation a call may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lane {
+    /// The caller.
+    pub caller: CallerKey,
+    /// The session that the call came in, where its client has one.
+    pub session: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum LaneKey {
+    /// Everybody's.
+    All,
+    /// Our own: for listing, never for a caller.
+    Own,
+    /// One caller's.
+    Caller(CallerKey),
+    /// One session's of one caller.
+    Session(CallerKey, String),
+}
+
+/// What a server said to a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// It ended.
+    Ended(Ended),
+    /// With an error instead of a result.
+    Error(ServerError),
+}
+
+/// What a server is and has, as it says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Survey {
+    /// What it says of itself.
+    pub opened: Opened,
+    /// Its tools, whole.
+    pub tools: Vec<Object>,
+}
+
+impl Peer {
+    /// A server at a URL; connects to nothing.
+    ///
+    /// # Errors
+    /// [`ServiceFault`], with the key of the configuration.
+    pub fn at_url(
+        settings: &ServerSettings,
+        url: &UrlSettings,
+        identity: Identity,
+        limits: &Limits,
+    ) -> Result<Self, ServiceFault> {
+        let link = Streamable::new(&settings.name, url, limits)?;
+        let endpoint = link.endpoint().clone();
+        let guard = Guard(Arc::new(move |bytes| endpoint.reveals(bytes)));
+        let far = Far::Url {
+            link,
+            transport: url.transport,
+            url: url.url.clone(),
+        };
+        let idle_stop = limits.session_idle_timeout;
+        Ok(Self::of(settings, (far, guard, idle_stop), identity, limits))
+    }
+
+    fn of(
+        settings: &ServerSettings,
+        (far, guard, idle_stop): (Far, Guard, Duration),
+        identity: Identity,
+        limits: &Limits,
+    ) -> Self {
+        let wanted = settings
+            .revision
+            .as_deref()
+            .and_then(Revision::parse)
+            .map_or(Wanted::Any, Wanted::Only);
+        Self {
+            name: settings.name.clone(),
+            far,
+            sharing: settings.sharing,
+            opener: Opener {
+                speaker: Arc::new(Speaker {
+                    identity,
+                    // Nothing that a server could ask for is carried yet (HOP-06).
+                    capabilities: Object::new(),
+                }),
+                wanted,
+                bounds: Bounds::of(limits),
+                guard,
+                probe_timeout: limits.upstream_probe_timeout,
+            },
+            idle_stop,
+            sessions_max: limits.upstream_sessions_max,
+            lanes: Mutex::default(),
+            known: Mutex::default(),
+            requests: AtomicU64::new(0),
+            closing: CancellationToken::new(),
+            sweeping: std::sync::Once::new(),
+        }
+    }
+
+    /// The name of the upstream.
+    #[must_use]
+    pub const fn name(&self) -> &UpstreamName {
+        &self.name
+    }
+
+    /// How many calls may have left since it was set up.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Acquire)
+    }
+
+    /// Whether bytes repeat a credential of this server.
+    #[must_use]
+    pub fn reveals(&self, bytes: &[u8]) -> bool {
+        (self.opener.guard.0)(bytes)
+    }
+
+    /// What would be sent for a call, for people.
+    #[must_use]
+    pub fn preview(&self, tool: &str, call: &Call) -> Preview {
+        let arguments = merged(call);
+        let (method, url) = match &self.far {
+            Far::Url { url, .. } => ("POST".to_owned(), url.clone()),
+        };
+        Preview {
+            method,
+            url,
+            headers: Vec::new(),
+            credential: None,
+            body: Some(
+                json!({ "method": "tools/call", "params": { "name": tool, "arguments": arguments } })
+                    .to_string(),
+            ),
+        }
+    }
+
+    /// Makes a call that was permitted and recorded.
+    ///
+    /// Opens a conversation where the lane has none, reads the list of tools where it is not known or has changed, and
+    /// notes in the catalogue what departs from what was approved; a tool that does is not called. A session that the
+    /// server has lost is opened again once; the call is made again only if it changes nothing.
+    ///
+    /// Dropping the future gives the call up and tells the server so; [`Trip::requests`] says whether it left.
+    ///
+    /// # Errors
+    /// [`SendFault`]; [`SendFault::sent`] says whether the server may have acted.
+    pub async fn call(
+        self: &Arc<Self>,
+        call: Recorded<Permitted<Call>>,
+        tool: &Tool,
+        lane: &Lane,
+        trip: &Trip,
+        progress: &Arc<Progress>,
+        catalog: &Catalog,
+    ) -> Result<Said, SendFault> {
+        let (call, _verdict) = call.into_inner().into_parts();
+        let Some(server_tool) = tool
+            .server_tool()
+            .filter(|_| call.upstream == self.name && call.tool == *tool.name())
+        else {
+            return Err(SendFault::Request(format!(
+                "call {} is not for this server",
+                call.id
+            )));
+        };
+        let arguments = merged(&call);
+        let params = mirrored(&tool.definition().input_schema, &arguments);
+        let say = Say::Call {
+            name: server_tool.name(),
+            arguments: &arguments,
+        };
+        progress.is_told();
+        let mut may_again = !tool.class().changes_state();
+        loop {
+            let key = self.key(lane);
+            let conversation = self.ready(&key, trip.deadline, catalog).await?;
+            if let Some(drift) = server_tool.drift() {
+                return Err(PeerFault::Drifted(drift).into());
+            }
+            let _busy = conversation.busy();
+            self.requests.fetch_add(1, Ordering::AcqRel);
+            match conversation.call(&say, &params, trip, progress).await {
+                Ok(Ok(result)) => {
+                    let revision = conversation.opened().revision;
+                    let ended = Called::read(revision, &result, self.opener.bounds.json)
+                        .map_err(|fault| SendFault::Unreadable(fault.to_string()))?;
+                    return Ok(Said::Ended(ended));
+                }
+                Ok(Err(error)) => return Ok(Said::Error(error)),
+                Err(PeerFault::Link(fault)) if may_again && may_help(&fault) => may_again = false,
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+    }
+
+    /// Holds what the server has now against what was approved, in a conversation of our own.
+    ///
+    /// # Errors
+    /// [`PeerFault`]; nothing is noted then.
+    pub async fn check(self: &Arc<Self>, catalog: &Catalog, deadline: Instant) -> Result<(), PeerFault> {
+        let conversation = self.ready(&LaneKey::Own, deadline, catalog).await?;
+        self.read_tools(&conversation, deadline, catalog).await
+    }
+
+    /// What the server is and has.
+    ///
+    /// # Errors
+    /// [`PeerFault`].
+    pub async fn survey(self: &Arc<Self>, deadline: Instant) -> Result<Survey, PeerFault> {
+        let conversation = self.ready(&LaneKey::Own, deadline, &Catalog::default()).await?;
+        let tools = self.tools(&conversation, deadline).await?;
+        Ok(Survey {
+            opened: conversation.opened().clone(),
+            tools,
+        })
+    }
+
+    /// Ends every conversation, and with them what was started; opens no more.
+    pub async fn close(&self) {
+        self.closing.cancel();
+        let slots: Vec<Slot> = self.lanes().drain().map(|(_, slot)| slot).collect();
+        for slot in slots {
+            if let Some(conversation) = slot.lock().await.take() {
+                conversation.end().await;
+            }
+        }
+    }
+
+    fn key(&self, lane: &Lane) -> LaneKey {
+        let is_stateless = self.known().is_some_and(|revision| !revision.has_sessions());
+        match (self.sharing, &lane.session) {
+            _ if is_stateless => LaneKey::All,
+            (Sharing::Shared, _) => LaneKey::All,
+            (Sharing::PerCaller, _) | (Sharing::PerSession, None) => LaneKey::Caller(lane.caller),
+            (Sharing::PerSession, Some(session)) => LaneKey::Session(lane.caller, session.clone()),
+        }
+    }
+
+    /// The open conversation of a lane, with a list of tools that is not known to be old.
+    async fn ready(
+        self: &Arc<Self>,
+        key: &LaneKey,
+        deadline: Instant,
+        catalog: &Catalog,
+    ) -> Result<Arc<Conversation>, PeerFault> {
+        if self.closing.is_cancelled() {
+            return Err(PeerFault::Closing);
+        }
+        let slot = self.slot(key)?;
+        let late = PeerFault::Late {
+            after: None,
+            sent: false,
+        };
+        let mut open = tokio::time::timeout_at(deadline, slot.lock())
+            .await
+            .map_err(|_| late)?;
+        if let Some(conversation) = open.as_ref().filter(|conversation| conversation.is_open()) {
+            let conversation = Arc::clone(conversation);
+            if conversation.take_stale() {
+                let read = self.read_tools(&conversation, deadline, catalog).await;
+                if let Err(fault) = read {
+                    // What has changed and could not be read is asked again by the next call.
+                    conversation.make_stale();
+                    return Err(fault.unsent());
+                }
+            }
+            return Ok(conversation);
+        }
+        *open = None;
+        let opened = self.open(key, deadline).await.map_err(PeerFault::unsent);
+        let conversation = match opened {
+            Ok(conversation) => Arc::new(conversation),
+            Err(fault) => {
+                self.forget(key, &slot);
+                return Err(fault);
+            }
+        };
+        *self.known() = Some(conversation.opened().revision);
+        self.read_tools(&conversation, deadline, catalog)
+            .await
+            .map_err(PeerFault::unsent)?;
+        *open = Some(Arc::clone(&conversation));
+        self.sweep();
+        Ok(conversation)
+    }
+
+    async fn open(&self, _key: &LaneKey, deadline: Instant) -> Result<Conversation, PeerFault> {
+        let known = *self.known();
+        match &self.far {
+            Far::Url { link, transport, .. } => self.opener.at_url(link, *transport, known, deadline).await,
+        }
+    }
+
+    async fn tools(&self, conversation: &Conversation, deadline: Instant) -> Result<Vec<Object>, PeerFault> {
+        if conversation.opened().lists(Surface::Tools) {
+            conversation.list(Surface::Tools, deadline).await
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
+    /// Reads the list of tools and notes in the catalogue what departs from what was approved.
+    async fn read_tools(
+        &self,
+        conversation: &Conversation,
+        deadline: Instant,
+        catalog: &Catalog,
+    ) -> Result<(), PeerFault> {
+        let listed = self.tools(conversation, deadline).await?;
+        let by_name: HashMap<&str, &Object> = listed
+            .iter()
+            .filter_map(|tool| Some((tool.get("name").and_then(Value::as_str)?, tool)))
+            .collect();
+        let own = catalog.tools().filter(|tool| *tool.upstream() == self.name);
+        for (tool, server_tool) in own.filter_map(|tool| Some((tool, tool.server_tool()?))) {
+            if server_tool.compare(by_name.get(server_tool.name()).copied()) {
+                heard_of(tool, server_tool);
+            }
+        }
+        Ok(())
+    }
+
+    fn slot(&self, key: &LaneKey) -> Result<Slot, PeerFault> {
+        let mut lanes = self.lanes();
+        if let Some(slot) = lanes.get(key) {
+            return Ok(Arc::clone(slot));
+        }
+        if lanes.len() >= self.sessions_max {
+            return Err(PeerFault::Full {
+                max: self.sessions_max,
+            });
+        }
+        let slot = Slot::default();
+        lanes.insert(key.clone(), Arc::clone(&slot));
+        Ok(slot)
+    }
+
+    /// Takes out a lane that nothing came of, unless somebody else waits for it.
+    fn forget(&self, key: &LaneKey, slot: &Slot) {
+        let mut lanes = self.lanes();
+        // The map's and the caller's own.
+        if Arc::strong_count(slot) <= 2 && lanes.get(key).is_some_and(|known| Arc::ptr_eq(known, slot)) {
+            lanes.remove(key);
+        }
+    }
+
+    /// Starts the task that ends idle conversations, once. It ends with the peer.
+    fn sweep(self: &Arc<Self>) {
+        let (own, every, closing) = (Arc::downgrade(self), self.idle_stop, self.closing.clone());
+        self.sweeping.call_once(|| {
+            tokio::spawn(async move {
+                loop {
+                    tokio::select! {
+                        () = closing.cancelled() => return,
+                        () = tokio::time::sleep(every / 4) => {}
+                    }
+                    let Some(peer) = Weak::upgrade(&own) else { return };
+                    peer.end_idle().await;
+                }
+            });
+        });
+    }
+
+    async fn end_idle(&self) {
+        let Some(before) = Instant::now().checked_sub(self.idle_stop) else {
+            return;
+        };
+        let slots: Vec<(LaneKey, Slot)> = self
+            .lanes()
+            .iter()
+            .map(|(key, slot)| (key.clone(), Arc::clone(slot)))
+            .collect();
+        for (key, slot) in slots {
+            // Whoever holds it is opening or about to call.
+            let Ok(mut open) = slot.try_lock() else { continue };
+            let is_over = open
+                .as_ref()
+                .is_none_or(|conversation| !conversation.is_open() || conversation.is_idle_since(before));
+            if is_over {
+                let ended = open.take();
+                drop(open);
+                self.forget(&key, &slot);
+                if let Some(conversation) = ended {
+                    conversation.end().await;
+                }
+            }
+        }
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, HashMap<LaneKey, Slot>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Revision>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the server gets: what the caller sent, and what only the operator gives.
+fn merged(call: &Call) -> Object {
+    let mut arguments = call.arguments.object().clone();
+    for (key, value) in &call.injected {
+        arguments.insert(key.clone(), value.clone());
+    }
+    arguments
+}
+
+/// Whether the server refused what is gone by now: a session that it forgot, a token that ended before its time.
+const fn may_help(fault: &LinkFault) -> bool {
+    matches!(
+        fault,
+        LinkFault::SessionLost | LinkFault::Unauthorized { renews: true, .. }
+    )
+}
+
+fn heard_of(tool: &Tool, server_tool: &ServerTool) {
+    match server_tool.drift() {
+        Some(drift) => tracing::warn!(tool = %tool.name(), %drift, "a tool is held"),
+        None => tracing::info!(tool = %tool.name(), "the server says again what was approved"),
+    }
+}
+
+impl From<PeerFault> for SendFault {
+    fn from(fault: PeerFault) -> Self {
+        Self::Peer(Box::new(fault))
+    }
+}

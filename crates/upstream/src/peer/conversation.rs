@@ -1,0 +1,220 @@
+//! One open conversation with an MCP server: requests go out with ids of our own, and answers come back.
+//!
+//! It knows messages and no policy. Which conversation a call uses, and when one is opened or ended, is `peer.rs`'s; how
+//! messages travel is `stream.rs`'s and `exchange.rs`'s.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
+use wire::client::{Listed, Opened, Say, Speaker, Surface};
+
+use crate::link_fault::LinkFault;
+use crate::outgoing::Trip;
+use crate::peer::asking::{Asking, Bounds, IsCancelled};
+use crate::peer::exchange::Exchange;
+use crate::peer::fault::PeerFault;
+use crate::peer::mailbox::Outcome;
+use crate::peer::overheard::Overheard;
+use crate::peer::stream::Stream;
+use crate::progress::Progress;
+
+/// Pages of one list that are read.
+const PAGES_MAX: usize = 1_000;
+
+/// An open conversation.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    link: Link,
+    opened: Opened,
+    speaker: Arc<Speaker>,
+    ear: Arc<Overheard>,
+    used: Mutex<Instant>,
+    /// Calls that are running on it.
+    running: AtomicUsize,
+    bounds: Bounds,
+}
+
+/// How messages travel.
+#[derive(Debug)]
+pub(crate) enum Link {
+    /// All of them on one stream each way.
+    Stream(Stream),
+    /// Each request and what belongs to it in an exchange of its own.
+    Exchange(Exchange),
+}
+
+/// A call that runs on a conversation; the conversation is not idle while one does.
+pub(crate) struct Busy<'c>(&'c Conversation);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::AcqRel);
+        self.0.touch();
+    }
+}
+
+impl Conversation {
+    pub(crate) fn new(
+        link: Link,
+        opened: Opened,
+        speaker: Arc<Speaker>,
+        ear: Arc<Overheard>,
+        bounds: Bounds,
+    ) -> Self {
+        Self {
+            link,
+            opened,
+            speaker,
+            ear,
+            used: Mutex::new(Instant::now()),
+            running: AtomicUsize::new(0),
+            bounds,
+        }
+    }
+
+    /// What the server says of itself.
+    pub(crate) const fn opened(&self) -> &Opened {
+        &self.opened
+    }
+
+    /// Whether it can still be used.
+    pub(crate) fn is_open(&self) -> bool {
+        match &self.link {
+            Link::Stream(stream) => !stream.is_closed(),
+            Link::Exchange(exchange) => !exchange.is_lost(),
+        }
+    }
+
+    /// Whether nobody used it since `before`, and nobody does.
+    pub(crate) fn is_idle_since(&self, before: Instant) -> bool {
+        self.running.load(Ordering::Acquire) == 0 && *self.used() < before
+    }
+
+    /// Whether a list has changed since this was asked last.
+    pub(crate) fn take_stale(&self) -> bool {
+        self.ear.take_stale()
+    }
+
+    /// Notes that the list has to be read again.
+    pub(crate) fn make_stale(&self) {
+        self.ear.make_stale();
+    }
+
+    /// Marks it as used while the value lives.
+    pub(crate) fn busy(&self) -> Busy<'_> {
+        self.running.fetch_add(1, Ordering::AcqRel);
+        Busy(self)
+    }
+
+    fn touch(&self) {
+        *self.used() = Instant::now();
+    }
+
+    fn used(&self) -> std::sync::MutexGuard<'_, Instant> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls a tool.
+    ///
+    /// Dropping the future cancels the call at the server, as its era does that.
+    pub(crate) async fn call(
+        &self,
+        say: &Say<'_>,
+        params: &[(String, String)],
+        trip: &Trip,
+        progress: &Arc<Progress>,
+    ) -> Result<Outcome, PeerFault> {
+        self.ask(say, params, trip, Some(progress)).await
+    }
+
+    /// Reads a whole list.
+    pub(crate) async fn list(
+        &self,
+        surface: Surface,
+        deadline: Instant,
+    ) -> Result<Vec<model::Object>, PeerFault> {
+        let trip = Trip::new(deadline, None);
+        let mut items: Vec<model::Object> = Vec::new();
+        let mut names = std::collections::HashSet::new();
+        let mut cursor: Option<String> = None;
+        for _page in 0..PAGES_MAX {
+            let say = Say::List {
+                surface,
+                cursor: cursor.as_deref(),
+            };
+            let outcome = self.ask(&say, &[], &trip, None).await?;
+            let result = outcome.map_err(|error| PeerFault::NotListed {
+                method: surface.method(),
+                error,
+            })?;
+            let page = Listed::read(surface, &result, self.bounds.json).map_err(PeerFault::Listing)?;
+            for item in page.items {
+                let name = item
+                    .get(surface.key())
+                    .and_then(model::Value::as_str)
+                    .unwrap_or_default();
+                if !names.insert(name.to_owned()) {
+                    let name: String = name.chars().take(128).collect();
+                    return Err(PeerFault::Surface(format!("names {name:?} twice")));
+                }
+                items.push(item);
+                if items.len() > self.bounds.items_max {
+                    return Err(PeerFault::Surface(format!(
+                        "has more than {} items; `limits.tools_max` allows no more",
+                        self.bounds.items_max
+                    )));
+                }
+            }
+            match page.next {
+                None => return Ok(items),
+                Some(next) if cursor.as_ref() == Some(&next) => {
+                    return Err(PeerFault::Surface("names the same next page again".to_owned()));
+                }
+                Some(next) => cursor = Some(next),
+            }
+        }
+        Err(PeerFault::Surface(format!("has more than {PAGES_MAX} pages")))
+    }
+
+    /// Sends a request and waits for its answer.
+    async fn ask(
+        &self,
+        say: &Say<'_>,
+        params: &[(String, String)],
+        trip: &Trip,
+        progress: Option<&Arc<Progress>>,
+    ) -> Result<Outcome, PeerFault> {
+        let revision = self.opened.revision;
+        let asking = Asking {
+            say,
+            params,
+            revision,
+            speaker: &self.speaker,
+            trip,
+            progress,
+        };
+        self.touch();
+        match &self.link {
+            Link::Stream(stream) => stream.ask(&asking, IsCancelled::Yes).await,
+            Link::Exchange(exchange) => {
+                let outcome = exchange
+                    .ask(&asking, IsCancelled::Yes, &self.ear, &self.bounds)
+                    .await;
+                if matches!(&outcome, Err(PeerFault::Link(LinkFault::SessionLost))) {
+                    exchange.lose();
+                }
+                outcome.map(|(outcome, _)| outcome)
+            }
+        }
+    }
+
+    /// Ends the session where there is one. The server may not hear of it.
+    pub(crate) async fn end(&self) {
+        if let Link::Exchange(exchange) = &self.link
+            && self.is_open()
+        {
+            exchange.end(self.opened.revision).await;
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Why an MCP server gave no answer, in the words of a refusal.
+
+use std::time::Duration;
+
+use catalog::Drift;
+use model::{Refusal, RefusalCode};
+use wire::client::{ListingFault, OpeningFault, ServerError};
+
+use crate::link_fault::LinkFault;
+
+/// Why an MCP server gave no answer. The texts are for the operator.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PeerFault {
+    /// The way over HTTP.
+    #[error("{0}")]
+    Link(LinkFault),
+    /// The child cannot be started, or ended.
+    #[error("{text}")]
+    Child {
+        /// What happened, for the operator.
+        text: String,
+        /// Whether the message may have reached it.
+        sent: bool,
+    },
+    /// What it says of itself cannot be used.
+    #[error("{0}")]
+    Opening(OpeningFault),
+    /// It refuses to open a conversation.
+    #[error("the server refuses `initialize` with {0}")]
+    Refused(ServerError),
+    /// What it lists cannot be used.
+    #[error("{0}")]
+    Listing(ListingFault),
+    /// It lists more than is taken, or the same twice.
+    #[error("the list of the server {0}")]
+    Surface(String),
+    /// It refuses to list.
+    #[error("the server refuses `{method}` with {error}")]
+    NotListed {
+        /// The method.
+        method: &'static str,
+        /// Its error.
+        error: ServerError,
+    },
+    /// It no longer says what was approved of this tool.
+    #[error("{0}")]
+    Drifted(Drift),
+    /// The connection ended.
+    #[error("the connection to the server ended before the answer")]
+    Ended {
+        /// Whether the message may have reached it.
+        sent: bool,
+    },
+    /// Nothing came in time.
+    #[error("the server did not answer in time{}", of(*.after))]
+    Late {
+        /// How long was waited, where that is not the deadline of the call.
+        after: Option<Duration>,
+        /// Whether the message may have reached it.
+        sent: bool,
+    },
+    /// Too many connections to it are open.
+    #[error("{max} connections to this server are open; `limits.upstream_sessions_max` allows no more")]
+    Full {
+        /// The limit.
+        max: usize,
+    },
+    /// The server says more without being asked than is read.
+    #[error(
+        "the server sent more than {max} messages that answer nothing; `limits.upstream_stream_messages_max`"
+    )]
+    Flood {
+        /// The limit.
+        max: usize,
+    },
+    /// The gate is closing.
+    #[error("the gate is closing")]
+    Closing,
+}
+
+fn of(after: Option<Duration>) -> String {
+    after
+        .map(|after| format!(" ({} s)", after.as_secs_f32()))
+        .unwrap_or_default()
+}
+
+impl PeerFault {
+    /// Whether the server may have acted on the message.
+    #[must_use]
+    pub const fn sent(&self) -> bool {
+        match self {
+            Self::Link(fault) => fault.sent(),
+            Self::Child { sent, .. } | Self::Ended { sent } | Self::Late { sent, .. } => *sent,
+            Self::Flood { .. } => true,
+            Self::Opening(_)
+            | Self::Refused(_)
+            | Self::Listing(_)
+            | Self::Surface(_)
+            | Self::NotListed { .. }
+            | Self::Drifted(_)
+            | Self::Full { .. }
+            | Self::Closing => false,
+        }
+    }
+
+    /// The same for a message that was not sent because of it.
+    #[must_use]
+    pub(crate) fn unsent(self) -> Self {
+        match self {
+            Self::Child { text, .. } => Self::Child { text, sent: false },
+            Self::Ended { .. } | Self::Flood { .. } => Self::Ended { sent: false },
+            Self::Late { after, .. } => Self::Late { after, sent: false },
+            Self::Link(fault) if fault.sent() => Self::Ended { sent: false },
+            other => other,
+        }
+    }
+
+    /// The refusal that the caller gets.
+    #[must_use]
+    pub(crate) fn refusal(&self) -> Refusal {
+        let code = match self {
+            Self::Link(fault) => return fault.refusal(),
+            Self::Drifted(_) => RefusalCode::Held,
+            Self::Full { .. } => RefusalCode::TooBusy,
+            Self::Closing => RefusalCode::Draining,
+            Self::Late { sent: true, .. } => RefusalCode::UpstreamTimeout,
+            Self::Child { sent: true, .. } | Self::Ended { sent: true } | Self::Flood { .. } => {
+                RefusalCode::UpstreamBroken
+            }
+            Self::Child { .. }
+            | Self::Ended { .. }
+            | Self::Late { .. }
+            | Self::Opening(_)
+            | Self::Refused(_)
+            | Self::Listing(_)
+            | Self::Surface(_)
+            | Self::NotListed { .. } => RefusalCode::UpstreamUnreachable,
+        };
+        Refusal::new(code, self.to_string())
+    }
+}
