@@ -119,4 +119,49 @@ mod tests {
             ])
         );
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_header_is_read_and_a_target_is_a_part_of_it(header in "[<>;,=\" a-zA-Z?/&%:.\u{fc}-]{0,200}") {
+            if let Some(target) = next(&header) {
+                let quoted = format!("<{target}>");
+                proptest::prop_assert!(header.contains(&quoted), "{target}");
+                proptest::prop_assert!(header.to_ascii_lowercase().contains("next"));
+            }
+        }
+
+        #[test]
+        fn the_first_link_that_is_next_is_found_whatever_the_others_say(
+            links in proptest::collection::vec(
+                ("/[a-z0-9?=&%,;.-]{0,12}", "(next|prev|last|next last|NEXT|nextish)", "[a-z ,;<=-]{0,8}", proptest::bool::ANY),
+                0..6,
+            ),
+        ) {
+            let written: Vec<String> = links
+                .iter()
+                .map(|(target, rel, title, first)| {
+                    if *first {
+                        format!("<{target}>; rel=\"{rel}\"; title=\"{title}\"")
+                    } else {
+                        format!("<{target}>;title=\"{title}\" ; rel = \"{rel}\"")
+                    }
+                })
+                .collect();
+            let is_next = |rel: &str| rel.split(' ').any(|word| word.eq_ignore_ascii_case("next"));
+            let expected = links.iter().find(|(_, rel, ..)| is_next(rel)).map(|(target, ..)| target.clone());
+            proptest::prop_assert_eq!(next(&written.join(", ")), expected);
+        }
+
+        #[test]
+        fn no_target_leads_anywhere_but_to_the_request_itself(target in "[a-z0-9@:/?#&=%.\\\\ \u{fc}-]{0,60}") {
+            const OWN: &str = "https://api.example.com/v1/rows?p=1";
+            if query_of(&target, OWN).is_some() {
+                let own = Url::parse(OWN).unwrap();
+                let there = own.join(&target).unwrap();
+                proptest::prop_assert_eq!(there.origin(), own.origin());
+                proptest::prop_assert_eq!(there.path(), own.path());
+                proptest::prop_assert!(there.username().is_empty() && there.password().is_none());
+            }
+        }
+    }
 }

@@ -10,6 +10,7 @@
 )]
 
 mod access;
+mod bodies;
 mod documents;
 mod folding;
 mod hostile;
@@ -20,6 +21,7 @@ mod outputs;
 mod overlays;
 mod parameters;
 mod requests;
+mod schemas;
 mod split;
 mod support;
 mod versions;
