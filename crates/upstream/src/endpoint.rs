@@ -27,6 +27,10 @@ const EXCERPT_CHARS_MAX: usize = 300;
 /// How many bytes of a body that nobody waits for are read, so that its connection can be used again.
 const DRAIN_BYTES_MAX: usize = 64 << 10;
 
+/// How long the end of a stream is waited for whose answer came: a connection whose stream has ended is used again, any
+/// other is closed. Servers end a stream in the moment in which they have answered.
+const LINGER: Duration = Duration::from_millis(10);
+
 /// One URL of a server. Cheap to clone; clones share connections and credential.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
@@ -56,6 +60,7 @@ pub(crate) struct Bounds {
     pub(crate) idle_max: Duration,
     pub(crate) resumes_max: usize,
     pub(crate) retry_max: Duration,
+    pub(crate) linger: Duration,
 }
 
 // === impl Endpoint ===
@@ -163,6 +168,16 @@ impl Endpoint {
     /// The limits in force.
     pub(crate) fn bounds(&self) -> &Bounds {
         &self.server.bounds
+    }
+
+    /// The same, with the patience of a test for the end of a stream.
+    #[cfg(test)]
+    pub(crate) fn lingering(mut self, linger: Duration) -> Self {
+        Arc::get_mut(&mut self.server)
+            .expect("nobody else has it")
+            .bounds
+            .linger = linger;
+        self
     }
 
     /// Whether bytes repeat a credential of this server.
@@ -336,6 +351,7 @@ impl Bounds {
             idle_max: limits.upstream_idle_timeout,
             resumes_max: limits.upstream_resumes_max,
             retry_max: limits.upstream_retry_max,
+            linger: LINGER,
         }
     }
 }

@@ -15,16 +15,13 @@ use crate::link_fault::LinkFault;
 /// The longest event id that is sent back, in bytes. A stream with a longer one cannot be taken up again.
 const ID_BYTES_MAX: usize = 1_024;
 
-/// How long the end of a stream is waited for whose answer came: a connection whose stream has ended is used again, any
-/// other is closed. Servers end a stream in the moment in which they have answered.
-const LINGER: Duration = Duration::from_millis(10);
-
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct EventStream {
     answer: Answer,
     reader: Reader,
     idle_max: Duration,
+    linger: Duration,
     message_bytes_max: usize,
     has_ended: bool,
 }
@@ -53,6 +50,7 @@ impl EventStream {
             answer,
             reader: Reader::new(bounds.message_bytes_max),
             idle_max: bounds.idle_max,
+            linger: bounds.linger,
             message_bytes_max: bounds.message_bytes_max,
             has_ended: false,
         }
@@ -97,7 +95,7 @@ impl EventStream {
 
     /// Waits a moment for the end, so that the connection can be used again. What else comes is thrown away.
     pub(crate) async fn linger(mut self) {
-        let until = Instant::now() + LINGER;
+        let until = Instant::now() + self.linger;
         while !self.has_ended {
             match self.answer.chunk(until).await {
                 Ok(Some(_)) if Instant::now() < until => {}

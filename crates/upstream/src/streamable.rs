@@ -102,6 +102,14 @@ impl Streamable {
         })
     }
 
+    /// The same, with the patience of a test for the end of a stream.
+    #[cfg(test)]
+    pub(crate) fn lingering(self, linger: std::time::Duration) -> Self {
+        Self {
+            endpoint: self.endpoint.lingering(linger),
+        }
+    }
+
     /// Where the messages go.
     pub(crate) const fn endpoint(&self) -> &Endpoint {
         &self.endpoint

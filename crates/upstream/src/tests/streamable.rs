@@ -215,13 +215,15 @@ async fn hl_04_hl_05_hm_08_hm_10_events_are_heard_in_order_up_to_the_answer_wher
 }
 
 #[tokio::test]
-async fn a_connection_whose_stream_ended_is_used_again_and_no_other() {
-    for (is_ended, connections) in [(true, 1), (false, 2)] {
-        let far = Far::start(move |_, _| {
+async fn a_connection_whose_stream_ends_with_its_answer_is_used_again_and_no_other() {
+    for (is_ended, linger, connections) in [(true, PATIENCE, 1), (false, Duration::from_millis(1), 2)] {
+        let far = Far::start(move |number, _| {
             let mut steps = vec![
                 Step::Say(chunked_head()),
                 Step::Say(chunk(event(ANSWER).as_bytes())),
             ];
+            // The end comes behind the answer, when that was heard.
+            steps.push(Step::Await(number + 1));
             steps.push(if is_ended {
                 Step::Say(chunk(b""))
             } else {
@@ -230,10 +232,13 @@ async fn a_connection_whose_stream_ended_is_used_again_and_no_other() {
             steps
         })
         .await;
-        let link = link(&far.url(), &Limits::default());
+        let link = link(&far.url(), &Limits::default()).lingering(linger);
         for _ in 0..2 {
-            let exchanged = link.exchange(post(), &trip(), |_, _| Hearing::Answered).await;
-            assert!(exchanged.is_ok());
+            let hear = |_, _| {
+                far.go_on();
+                Hearing::Answered
+            };
+            assert!(link.exchange(post(), &trip(), hear).await.is_ok());
         }
         let used = far.seen().iter().map(|seen| seen.connection).max().unwrap() + 1;
         assert_eq!(used, connections);
