@@ -162,7 +162,7 @@ limits! {
     upstream_headers_bytes_max: usize, Bytes, 64 * KIB, 8 * KIB, MIB, "The headers of an upstream's answer.";
     upstream_probe_timeout: Duration, Millis, 5 * SECOND, 10, MINUTE, "How long an MCP server may leave the first question unanswered before it is taken for one of the older kind.";
     upstream_sessions_max: usize, Count, 1_000, 1, 1_000_000, "Open conversations with one MCP server; the next call that needs one is refused.";
-    upstream_stream_bytes_max: usize, Bytes, 64 * MIB, 256, 16 * 1_024 * MIB, "All events of an MCP server that belong to one call; more ends the call.";
+    upstream_stream_bytes_max: usize, Bytes, 64 * MIB, 256, 16 * 1_024 * MIB, "All events of an MCP server that belong to one call; more ends the call. On a stream that belongs to none, what comes between two messages.";
     upstream_stream_messages_max: usize, Count, 10_000, 1, 10_000_000, "Messages of an MCP server that belong to one call; one more ends the call.";
     upstream_idle_timeout: Duration, Millis, 5 * MINUTE, 10, 24 * HOUR, "How long an event stream of an MCP server may be silent, comments included; then it is taken for broken.";
     upstream_resumes_max: usize, Count, 5, 0, 1_000, "Tries in a row to take up an event stream of an MCP server that broke.";

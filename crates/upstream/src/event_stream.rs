@@ -26,7 +26,8 @@ pub(crate) struct EventStream {
     has_ended: bool,
 }
 
-/// What bounds the streams of one exchange together, however often they are taken up again.
+/// What bounds the streams of one exchange together, however often they are taken up again; of a stream that has no end,
+/// what comes until there is a message.
 #[derive(Debug)]
 pub(crate) struct Toll {
     bytes: usize,
@@ -57,7 +58,7 @@ impl EventStream {
     }
 
     /// The next event, whatever its name; `None` at the end. What it says of ids and times is noted in `mark`, and its
-    /// bytes are counted in `toll`, if there is one.
+    /// bytes are counted in `toll`.
     ///
     /// Dropping the future loses nothing.
     ///
@@ -66,7 +67,7 @@ impl EventStream {
     pub(crate) async fn next(
         &mut self,
         mark: &mut Mark,
-        mut toll: Option<&mut Toll>,
+        toll: &mut Toll,
         deadline: Option<Instant>,
     ) -> Result<Option<Event>, LinkFault> {
         loop {
@@ -86,9 +87,7 @@ impl EventStream {
                 self.has_ended = true;
                 return Ok(None);
             };
-            if let Some(toll) = toll.as_deref_mut() {
-                toll.bytes(chunk.len())?;
-            }
+            toll.bytes(chunk.len())?;
             self.reader.feed(chunk);
         }
     }
@@ -131,6 +130,12 @@ impl Toll {
             messages: 0,
             messages_max: bounds.messages_max,
         }
+    }
+
+    /// A stream without end had a message: what comes next is counted anew.
+    pub(crate) const fn begin(&mut self) {
+        self.bytes = 0;
+        self.messages = 0;
     }
 
     fn bytes(&mut self, count: usize) -> Result<(), LinkFault> {

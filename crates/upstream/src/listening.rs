@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::event_stream::{EventStream, Mark, message};
+use crate::event_stream::{EventStream, Mark, Toll, message};
 use crate::link_fault::LinkFault;
 use crate::resume::Pause;
 use crate::streamable::Streamable;
@@ -24,6 +24,7 @@ pub(crate) struct Listening {
     patience: Duration,
     state: State,
     mark: Mark,
+    toll: Toll,
     pause: Pause,
 }
 
@@ -66,6 +67,7 @@ impl Streamable {
                 since: Instant::now(),
             },
             mark: Mark::default(),
+            toll: Toll::new(self.endpoint().bounds()),
             pause: Pause::new(self.endpoint().bounds()),
         }))
     }
@@ -73,7 +75,8 @@ impl Streamable {
 
 impl Listening {
     /// The next message; at most `upstream_body_bytes_max` bytes. How many come is for the caller to bound: nothing is
-    /// read ahead, so that a server which sends more than is read has to wait.
+    /// read ahead, so that a server which sends more than is read has to wait. `upstream_stream_bytes_max` bytes without a
+    /// message among them are too many.
     ///
     /// A stream that breaks or ends is opened again behind the last event that had an id, after the pause that the server
     /// asked for, `upstream_resumes_max` times in a row without anything coming. Dropping the future loses no message.
@@ -84,11 +87,14 @@ impl Listening {
         loop {
             match &mut self.state {
                 State::Open { stream, since } => {
-                    let broken = match stream.next(&mut self.mark, None, None).await {
+                    let broken = match stream.next(&mut self.mark, &mut self.toll, None).await {
                         Ok(Some(event)) => {
                             self.pause.heard();
                             match message(event) {
-                                Some(message) => return Ok(message),
+                                Some(message) => {
+                                    self.toll.begin();
+                                    return Ok(message);
+                                }
                                 None => continue,
                             }
                         }

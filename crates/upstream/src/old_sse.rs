@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::endpoint::{Endpoint, drain};
-use crate::event_stream::{EventStream, Mark, message};
+use crate::event_stream::{EventStream, Mark, Toll, message};
 use crate::link_fault::LinkFault;
 use crate::streamable::{is_events, not_mcp};
 
@@ -34,6 +34,7 @@ struct Sending {
 pub(crate) struct OldSseReceiver {
     stream: EventStream,
     mark: Mark,
+    toll: Toll,
 }
 
 /// Opens a session: asks for the stream and waits for the place that messages are sent to (SSE-01).
@@ -63,11 +64,10 @@ pub(crate) async fn open(
     let mut receiver = OldSseReceiver {
         stream: EventStream::new(answer, endpoint.bounds()),
         mark: Mark::default(),
+        toll: Toll::new(endpoint.bounds()),
     };
-    let first = receiver
-        .stream
-        .next(&mut receiver.mark, None, Some(deadline))
-        .await;
+    let OldSseReceiver { stream, mark, toll } = &mut receiver;
+    let first = stream.next(mark, toll, Some(deadline)).await;
     let first = match first {
         Ok(first) => first,
         Err(LinkFault::Egress(EgressFault::Timeout {
@@ -125,6 +125,7 @@ impl OldSseSender {
 
 impl OldSseReceiver {
     /// The next message, at most `upstream_body_bytes_max` bytes; `None` at the end of the stream. Nothing is read ahead.
+    /// `upstream_stream_bytes_max` bytes without a message among them are too many.
     ///
     /// Dropping the future loses no message.
     ///
@@ -132,10 +133,12 @@ impl OldSseReceiver {
     /// [`LinkFault`]; the session is over.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, LinkFault> {
         loop {
-            let Some(event) = self.stream.next(&mut self.mark, None, None).await? else {
+            let next = self.stream.next(&mut self.mark, &mut self.toll, None).await?;
+            let Some(event) = next else {
                 return Ok(None);
             };
             if let Some(message) = message(event) {
+                self.toll.begin();
                 return Ok(Some(message));
             }
         }

@@ -288,7 +288,7 @@ impl Streamable {
         let mut resumes = 0;
         loop {
             let broken = loop {
-                match stream.next(&mut mark, Some(&mut toll), Some(trip.deadline)).await {
+                match stream.next(&mut mark, &mut toll, Some(trip.deadline)).await {
                     Ok(Some(event)) => {
                         pause.heard();
                         let Some(message) = message(event) else {

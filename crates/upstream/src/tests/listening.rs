@@ -149,6 +149,32 @@ async fn a_server_that_floods_waits_until_it_is_read() {
     for _ in 0..10_000 {
         assert_eq!(listening.next().await.unwrap(), bytes("{\"n\":1}"));
     }
+    // What is no message is not for ever: each of these streams is longer than the limit, with messages in between.
+    for flood in [": x\n\n", "event: x\ndata: x\n\n"] {
+        let far = Far::start(move |_, _| {
+            let quiet = flood.repeat(90_000 / flood.len());
+            vec![
+                stream_head(),
+                say(&format!("{quiet}data: 1\n\n").repeat(5)),
+                Step::Flood(flood.as_bytes().to_vec()),
+            ]
+        })
+        .await;
+        let limits = Limits {
+            upstream_stream_bytes_max: 200_000,
+            ..Limits::default()
+        };
+        let mut listening = listen(&far, &limits).await.unwrap().unwrap();
+        for _ in 0..5 {
+            assert_eq!(next(&mut listening).await.unwrap(), "1");
+        }
+        let expected = LinkFault::TooLarge {
+            what: "an event stream",
+            max: 200_000,
+            key: "upstream_stream_bytes_max",
+        };
+        assert_eq!(next(&mut listening).await, Err(expected));
+    }
     // A message without end is one too many.
     let far = Far::start(|_, _| vec![stream_head(), Step::Flood(b"data: xxxxxxxxxxx".to_vec())]).await;
     let limits = Limits {

@@ -206,3 +206,27 @@ async fn messages_leave_in_the_order_in_which_they_were_given() {
     let expected: Vec<String> = (0..50).map(|n| n.to_string()).collect();
     assert_eq!(bodies, expected);
 }
+
+#[tokio::test]
+async fn a_stream_that_says_nothing_at_length_is_given_up() {
+    let far = Far::start(|_, _| {
+        vec![
+            stream_head(),
+            say("event: endpoint\ndata: /m\n\ndata: 1\n\n"),
+            Step::Flood(b": x\n\n".to_vec()),
+        ]
+    })
+    .await;
+    let limits = Limits {
+        upstream_stream_bytes_max: 200_000,
+        ..Limits::default()
+    };
+    let (_sender, mut receiver) = open(&far, "/sse", &limits).await.unwrap();
+    assert_eq!(next(&mut receiver).await, Ok(Some(bytes("1"))));
+    let long = LinkFault::TooLarge {
+        what: "an event stream",
+        max: 200_000,
+        key: "upstream_stream_bytes_max",
+    };
+    assert_eq!(next(&mut receiver).await, Err(long));
+}
