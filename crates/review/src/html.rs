@@ -15,7 +15,7 @@ const STYLE: &str = "
 @media(prefers-color-scheme:dark){:root{--fg:#e6e8eb;--bg:#15181c;--soft:#1f242a;--line:#3a424b;--good:#4ac26b;--bad:#ff7b72;--warn:#d4a72c;--cool:#7fb0e6}}
 body{font:15px/1.5 system-ui,sans-serif;color:var(--fg);background:var(--bg);margin:0 auto;max-width:76rem;padding:1.5rem}
 h1{font-size:1.6rem;margin:.2rem 0}h2{font-size:1.2rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line)}
-table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
+table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere;min-width:4.5rem}
 th{font-weight:600}code,pre{font-family:ui-monospace,monospace;font-size:.85em;background:var(--soft);padding:.1em .3em;border-radius:3px;overflow-wrap:anywhere}
 pre{padding:.6rem;white-space:pre-wrap}.verdict{font-size:1.1rem;padding:.6rem 1rem;border-left:6px solid var(--bad);background:var(--soft)}
 .verdict.ready{border-color:var(--good)}.numbers{display:flex;gap:2rem;flex-wrap:wrap;margin:1rem 0}.numbers b{display:block;font-size:1.6rem}
@@ -122,7 +122,7 @@ fn charts(report: &Report) -> Markup {
         .into_iter()
         .take(8)
         .map(|row| Bar {
-            label: row.name.chars().take(24).collect(),
+            label: row.name.chars().take(21).collect(),
             value: row.bytes,
             kind: row.status.as_str(),
         })
