@@ -19,6 +19,7 @@
     )
 )]
 
+mod commands;
 mod fact_query;
 mod fact_value;
 mod facts;
@@ -31,6 +32,7 @@ mod store;
 mod url;
 mod writer;
 
+pub use commands::CommandRow;
 pub use fact_query::{FactQuery, FactQueryFault};
 pub use fact_value::FactRow;
 pub use facts::{FactDatabase, FactFault};

@@ -17,6 +17,7 @@
     reason = "tests play other processes and silent servers; the room itself does not"
 )]
 
+mod commands;
 mod engines;
 mod facts;
 mod faults;
