@@ -187,7 +187,11 @@ fn command(reading: &mut Reading<'_>, view: &View<'_>) -> Option<CommandSettings
     }
     let sandbox = view.table("sandbox").map(|view| sandbox(reading, &view));
     let cwd = view.text("cwd").map(|path| reading.path(&path));
-    let folder = reading.path("");
+    let folder = if reading.folder.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        reading.folder.clone()
+    };
     let restart = restart(reading, view);
     let (all, each) = (view.count("children_max"), view.count("children_per_caller_max"));
     Some(CommandSettings {

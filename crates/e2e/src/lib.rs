@@ -17,6 +17,7 @@
 pub mod behind;
 pub mod bench;
 pub mod binary;
+pub mod children;
 pub mod client;
 pub mod desk;
 pub mod driver;

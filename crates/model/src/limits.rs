@@ -168,6 +168,9 @@ limits! {
     upstream_resumes_max: usize, Count, 5, 0, 1_000, "Tries in a row to take up an event stream of an MCP server that broke.";
     upstream_retry_max: Duration, Millis, MINUTE, 50, HOUR, "The longest pause that an MCP server may ask for before its event stream is taken up again; one that asks for more is given up.";
     upstream_connections_max: usize, Count, 256, 1, 100_000, "Idle connections kept to one upstream.";
+    children_max: usize, Count, 256, 1, 100_000, "Children of all servers that are started; the call that needs one more is refused.";
+    child_noise_lines_max: usize, Count, 100, 0, 100_000, "Lines in a row on a child's standard output that are no messages; one more ends the child.";
+    child_log_bytes_max: usize, Bytes, 64 * KIB, KIB, 64 * MIB, "What is logged of one child's standard error in a minute; more is left out.";
     result_bytes_max: usize, Bytes, MIB, 256, 256 * MIB, "A result on its way to an agent; more is withheld.";
     config_bytes_max: usize, Bytes, MIB, KIB, 64 * MIB, "A configuration or policy file.";
     document_bytes_max: usize, Bytes, 64 * MIB, KIB, 1_024 * MIB, "An OpenAPI document, with its other files.";

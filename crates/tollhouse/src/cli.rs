@@ -1,5 +1,6 @@
 //! The command line, as it is written. What it means is in `command`.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -37,6 +38,49 @@ pub(crate) struct Format {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Approve {
+    #[command(flatten)]
+    pub(crate) path: ConfigPath,
+    /// The server, by its name in the configuration.
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// Only show it.
+    #[arg(long, conflicts_with_all = ["revoke", "note"])]
+    pub(crate) show: bool,
+    /// Take every approval of this server back.
+    #[arg(long, conflicts_with = "note")]
+    pub(crate) revoke: bool,
+    /// A note for people, as who asked for it.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+/// What one process of the launcher is to do. Only the gate writes this command line.
+#[derive(Debug, Args)]
+pub(crate) struct Launch {
+    /// Which of the two processes.
+    #[arg(value_parser = ["warden", "bailiff"])]
+    pub(crate) role: String,
+    /// The process that started it.
+    #[arg(long)]
+    pub(crate) parent: u32,
+    /// The folder in which the command runs.
+    #[arg(long)]
+    pub(crate) cwd: PathBuf,
+    /// Milliseconds between SIGTERM and SIGKILL.
+    #[arg(long)]
+    pub(crate) grace: u64,
+    /// What the command may reach, as JSON.
+    #[arg(long)]
+    pub(crate) sandbox: Option<String>,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the worked example: a synthetic invoice service, the gate in front of it, three callers
@@ -63,6 +107,8 @@ pub(crate) enum Command {
     /// Read, export and verify the ledger
     #[command(subcommand)]
     Audit(Audit),
+    /// Show what the command of a server would start, and approve it; the gate starts nothing that is not approved
+    Approve(Approve),
     /// Add, list and revoke API keys
     #[command(subcommand)]
     Keys(Keys),
@@ -75,6 +121,9 @@ pub(crate) enum Command {
         /// The shell.
         shell: Shell,
     },
+    /// Start the command of a server, shut into what it may reach; the gate calls this
+    #[command(name = "__launch", hide = true)]
+    Launch(Launch),
     /// Write the manual pages
     Man {
         /// The folder to write them to.

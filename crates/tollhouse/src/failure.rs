@@ -28,6 +28,9 @@ pub(crate) enum Failure {
     /// The same, already printed.
     #[error("")]
     Faulty,
+    /// The command of a server ended so. Only the gate reads this.
+    #[error("the command ended with exit code {0}")]
+    Launched(u8),
     /// A defect of Tollhouse, or a machine that cannot run it.
     #[error("{0}")]
     Internal(String),
@@ -43,13 +46,14 @@ impl Failure {
             Self::Unavailable(_) => 69,
             Self::Internal(_) => 70,
             Self::Problems(_) | Self::Faulty => 78,
+            Self::Launched(code) => *code,
         }
     }
 
     /// Says what went wrong, on standard error, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
-            Self::No | Self::Unsound | Self::Faulty => {}
+            Self::No | Self::Unsound | Self::Faulty | Self::Launched(_) => {}
             Self::Problems(problems) => report(problems),
             Self::Input(text) | Self::Unavailable(text) | Self::Internal(text) => {
                 tell!("tollhouse: {text}");

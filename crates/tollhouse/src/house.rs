@@ -1,5 +1,6 @@
 //! The house, put together: from settings to a gateway, with every fault of documents and rules at once.
 
+pub(crate) mod command_line;
 pub(crate) mod document;
 pub(crate) mod lock;
 pub(crate) mod names;

@@ -19,11 +19,14 @@
 
 mod answer;
 mod challenge;
+mod child;
 mod credential;
+mod duplex;
 mod endpoint;
 mod event_stream;
 mod far;
 mod fault;
+mod launch;
 mod link;
 mod link_fault;
 mod listening;
@@ -42,9 +45,12 @@ mod transport;
 mod work;
 
 pub use answer::Answer;
+pub use child::{Busy, Child, Children, PASSED_ON, StartFault, TooMany, Yard};
 pub use credential::CredentialFault;
+pub use duplex::{DuplexFault, End, Heard, LineBounds, Receiver, Sender};
 pub use far::{Errand, Far, PrepareFault};
 pub use fault::SendFault;
+pub use launch::{Launch, Protection, Role};
 pub use outgoing::{Outgoing, Trip};
 pub use peer::{Lane, Peer, PeerFault, Said, Survey};
 pub use preview::Preview;

@@ -99,7 +99,7 @@ pub const ROOMS: &[Room] = &[
     Room {
         name: "upstream",
         floor: 3,
-        touches: &[World::Timers],
+        touches: &[World::Processes, World::Timers],
     },
     Room {
         name: "gateway",

@@ -213,7 +213,7 @@ pub(super) static URL: Section = Section {
 
 static SANDBOX: Section = Section {
     at: "upstream.<name>.sandbox",
-    doc: "What a child may reach: nothing but this, and what programs need to start (their libraries, `/etc`, `/proc`, `/dev/null` and the like, for reading). Linux only, with Landlock and seccomp.",
+    doc: "What a child may reach: nothing but this, and what programs need to start (`/usr`, `/lib`, `/proc`, a few files of `/etc`, for reading; `/dev/null` and the like). Linux only, with Landlock and seccomp.",
     keys: Keys::Here(&[
         defaulted(
             "read",
@@ -242,7 +242,7 @@ static SANDBOX: Section = Section {
             Kind::Truth,
             "false",
             "true",
-            "Whether it may open sockets other than those inside this machine's file system.",
+            "Whether it may open sockets. Without, it has none, not even to other programs of this machine; pairs of sockets between its own processes work.",
         ),
         defaulted(
             "allow_degraded",

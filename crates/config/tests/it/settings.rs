@@ -140,6 +140,11 @@ fn servers_mean_what_they_say_and_are_no_services() {
         panic!("{:?}", short.servers);
     };
     assert!(command.env.is_empty() && command.pass_env.is_empty() && command.sandbox.is_none());
+    // The folder of a file without one is a folder that can be gone to.
+    assert_eq!(
+        (command.cwd.as_path(), command.folder.as_path()),
+        (Path::new("."), Path::new("."))
+    );
     assert_eq!(
         (short.servers[0].sharing, url.transport),
         (Sharing::PerSession, Transport::Auto)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catalog::{Access, Catalog, Operation};
-use config::{KeySetSetting, SystemWorld, UpstreamSettings};
+use config::{KeySetSetting, UpstreamSettings};
 use egress::{Client, ClientOptions, Destination, Network};
 use http::{Method, Request};
 use http_body_util::Full;
@@ -83,7 +83,7 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
     } else {
         Reach::Configured
     };
-    let reviewed = match house::review(&args.path.config, &SystemWorld, reach).await {
+    let reviewed = match super::review_approved(&args.path, reach).await {
         Ok(reviewed) => reviewed,
         Err(Failure::Problems(problems)) if args.format.json => {
             print::json(&Outcome {

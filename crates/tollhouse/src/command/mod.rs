@@ -1,5 +1,6 @@
 //! What each command does. Reading the command line is in `cli`, putting the house together in `house`.
 
+mod approve;
 mod audit;
 mod call;
 mod check;
@@ -8,6 +9,7 @@ mod explain;
 mod held;
 mod init;
 mod keys;
+mod launch;
 mod names;
 mod pins;
 mod probe;
@@ -51,11 +53,14 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Audit(Audit::Show(args)) => block_on(audit::show(args)),
         Command::Audit(Audit::Verify(args)) => block_on(audit::verify(args)),
         Command::Audit(Audit::Export(args)) => block_on(audit::export(args)),
+        Command::Approve(args) => block_on(approve::approve(args)),
         Command::Keys(Keys::Add(args)) => block_on(keys::add(args)),
         Command::Keys(Keys::List(args)) => block_on(keys::list(args)),
         Command::Keys(Keys::Revoke(args)) => block_on(keys::revoke(args)),
         Command::Schema(args) => block_on(schema::schema(args)),
         Command::Init(args) => init::init(&args),
+        // No runtime: what is shut in is the thread that asks for it.
+        Command::Launch(args) => launch::launch(args),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { folder } => shell::manual(&folder),
     }
@@ -76,6 +81,15 @@ fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
 /// Reads the configuration and everything that it names.
 async fn review(path: &ConfigPath) -> Result<Reviewed, Failure> {
     house::review(&path.config, &SystemWorld, Reach::Configured).await
+}
+
+/// The same, for commands that start servers, or say whether they could be: none that nobody approved.
+async fn review_approved(path: &ConfigPath, reach: Reach) -> Result<Reviewed, Failure> {
+    let problems = house::command_line::unapproved(&settings(path)?).await?;
+    if !problems.is_empty() {
+        return Err(Failure::Problems(problems));
+    }
+    house::review(&path.config, &SystemWorld, reach).await
 }
 
 /// Reads the configuration alone: for commands that need no document and no rule.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::Serve;
 use crate::directory::StoredKeys;
 use crate::failure::Failure;
+use crate::house::document::Reach;
 use crate::print::say;
 use crate::problem::Problem;
 use crate::{house, log};
@@ -28,7 +29,7 @@ const SERVERS_TIMEOUT: Duration = Duration::from_secs(120);
 const PATH: &str = "/mcp";
 
 pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
-    let mut reviewed = super::review(&args.path).await?;
+    let mut reviewed = super::review_approved(&args.path, Reach::Configured).await?;
     log::start(reviewed.settings.log);
     for warning in &reviewed.warnings {
         tracing::warn!("{warning}");
