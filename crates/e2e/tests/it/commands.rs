@@ -13,7 +13,7 @@ fn configuration(more: &str) -> String {
 fn house(more: &str) -> House {
     use std::os::unix::fs::PermissionsExt as _;
     let house = House::new()
-        .with_file("tollhouse.toml", &configuration(more))
+        .with_file("tollhouse.toml", configuration(more))
         .with_file("policy/rules.cedar", "")
         .with_file("server", "#!/bin/sh\ntouch started\n")
         .with_variable("FILES", "hunter2");
