@@ -11,6 +11,7 @@
     reason = "tests"
 )]
 
+mod behind;
 mod conformance;
 mod github;
 mod inspector;
