@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{ToolName, UpstreamName};
 
 use crate::fault::FaultKind;
-use crate::lookup::unknown_name;
+use crate::lookup::unknown_in;
 use crate::reading::Reading;
 use crate::view::View;
 
@@ -31,11 +31,13 @@ pub(crate) fn read(
             let Ok(tool) = ToolName::parse(&written.text) else {
                 continue;
             };
-            if !known.contains(&tool) {
-                let names = known.iter().map(ToolName::as_str);
-                unknown_name(reading, &view, "tools", &written.text, names);
-            }
-            if !tools.insert(tool) {
+            let is_known = known.contains(&tool);
+            if tools.insert(tool) {
+                if !is_known {
+                    let names = known.iter().map(ToolName::as_str);
+                    unknown_in(reading, (&view, "tools"), "tool", &written.text, names);
+                }
+            } else {
                 let problem = format!("`{}` stands twice", written.text);
                 let fault = reading.fault_at(&view, "tools", FaultKind::Conflict, problem);
                 reading.faults.push(fault.hint("take one of them out"));

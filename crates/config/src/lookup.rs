@@ -175,10 +175,21 @@ pub(crate) fn unknown_name<'c>(
     name: &str,
     names: impl IntoIterator<Item = &'c str> + Clone,
 ) {
+    unknown_in(reading, (view, what), what, name, names);
+}
+
+/// The same at a key of another name than the thing.
+pub(crate) fn unknown_in<'c>(
+    reading: &mut Reading<'_>,
+    (view, key): (&View<'_>, &str),
+    what: &str,
+    name: &str,
+    names: impl IntoIterator<Item = &'c str> + Clone,
+) {
     let fault = reading
         .fault_at(
             view,
-            what,
+            key,
             FaultKind::UnknownName,
             format!("there is no {what} `{}`", excerpt(name)),
         )

@@ -1,7 +1,7 @@
 //! MCP servers behind the gate, as configured: how each is reached, who shares a connection to it, and what is offered
 //! of it. Which revisions there are, and whether a command line is approved, is known to other rooms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,6 +52,8 @@ pub struct CommandSettings {
     pub command: Vec<String>,
     /// Variables of its environment, in the order of the file.
     pub env: Vec<(String, SecretText)>,
+    /// Which of them are secrets: their value came from `env:` or `file:`, or their name says so.
+    pub secrets: BTreeSet<String>,
     /// Variables that are passed on from our own environment, beyond those that always are.
     pub pass_env: Vec<String>,
     /// The folder in which it runs: as written, behind the folder of the configuration where it is relative; that
@@ -196,6 +198,7 @@ fn command(reading: &mut Reading<'_>, view: &View<'_>) -> Option<CommandSettings
     let (all, each) = (view.count("children_max"), view.count("children_per_caller_max"));
     Some(CommandSettings {
         command,
+        secrets: secrets(view, env.as_deref()),
         env: env?,
         pass_env,
         cwd: cwd.unwrap_or_else(|| folder.clone()),
@@ -208,6 +211,19 @@ fn command(reading: &mut Reading<'_>, view: &View<'_>) -> Option<CommandSettings
         children_max: usize::try_from(all?).ok()?,
         children_per_caller_max: usize::try_from(each?.min(all?)).ok()?,
     })
+}
+
+/// The variables whose values are secrets.
+fn secrets(view: &View<'_>, env: Option<&[(String, SecretText)]>) -> BTreeSet<String> {
+    let written = view.named_texts("env").into_iter();
+    let referred = written.filter_map(|(name, texts, _)| {
+        let text = texts.into_iter().next()?.text;
+        (text.starts_with("env:") || text.starts_with("file:")).then(|| name.to_owned())
+    });
+    let named = env.into_iter().flatten().map(|(name, _)| name.clone());
+    referred
+        .chain(named.filter(|name| names_a_secret(name)))
+        .collect()
 }
 
 /// The environment. What is a secret by its name does not stand in the file in clear.

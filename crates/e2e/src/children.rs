@@ -16,6 +16,7 @@ pub const SOON: Duration = Duration::from_secs(30);
 pub fn of(yard: &Yard, words: &[&str], change: impl FnOnce(&mut CommandSettings)) -> Children {
     let toy = toy();
     let mut settings = CommandSettings {
+        secrets: std::collections::BTreeSet::new(),
         command: std::iter::once("toy")
             .chain(words.iter().copied())
             .map(str::to_owned)

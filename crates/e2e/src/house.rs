@@ -250,7 +250,7 @@ impl Gate {
 }
 
 impl Pipe {
-    fn start(mut command: Command) -> Self {
+    pub fn start(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -87,6 +87,10 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Serve agents, over HTTP or on standard input and output
     Serve(Serve),
+    /// Put the gate in front of one MCP server that is started, for the client that runs this command
+    Wrap(Wrap),
+    /// Put the gate in front of one MCP server at a URL, for the client that runs this command
+    Connect(Connect),
     /// Find every fault of the configuration, then see whether each upstream can be reached
     Check(Check),
     /// Say what an OpenAPI document offers, what of it is offered to whom, and what is in the way
@@ -152,6 +156,32 @@ pub(crate) struct Serve {
     /// Listen here instead of at the configured address.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Wrap {
+    /// Where its configuration, approvals and ledger are kept. Default: a folder of its own in the state of this user.
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) state: Option<PathBuf>,
+    /// The command of the server, as its client would have started it.
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Connect {
+    /// Where its configuration, approvals and ledger are kept. Default: a folder of its own in the state of this user.
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) state: Option<PathBuf>,
+    /// The variable of the environment that holds a bearer token for the server.
+    #[arg(long, value_name = "VARIABLE")]
+    pub(crate) bearer: Option<String>,
+    /// A network in which the server may be, beyond the public internet, as 127.0.0.0/8. May be repeated.
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) network: Vec<String>,
+    /// The endpoint of the server.
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) url: String,
 }
 
 #[derive(Debug, Args)]

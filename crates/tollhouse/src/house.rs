@@ -27,7 +27,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use server::{KeySetKeeper, KeySetSource};
 use store::{FactDatabase, Store, StoreOptions, StoreUrl};
-use upstream::{Far, Service};
+use upstream::{Far, Service, Yard};
 use wire::answer::Server;
 
 use document::Reach;
@@ -56,6 +56,8 @@ pub(crate) struct Reviewed {
     pub(crate) catalog: Catalog,
     pub(crate) policy: Policy,
     pub(crate) upstreams: HashMap<UpstreamName, Far>,
+    /// The servers that are started. Closing it ends them all.
+    pub(crate) yard: Yard,
     /// The documents, for commands that show what is in them. A gate that runs keeps none.
     pub(crate) documents: HashMap<UpstreamName, Document>,
     /// Which operation each name belongs to.
@@ -226,8 +228,16 @@ fn put_together(
         documents.insert(upstream.name.clone(), document);
     }
     let mut unapproved = Vec::new();
+    let yard = match servers::yard(&settings) {
+        Ok(yard) => Some(yard),
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    };
     for server in &settings.servers {
-        let served = servers::serve(&settings, server, &lock);
+        let Some(yard) = &yard else { break };
+        let served = servers::serve(&settings, server, yard, &lock);
         problems.extend(served.problems);
         warnings.extend(served.warnings);
         warnings.extend(served.tools.iter().filter_map(|tool| on_hold(&settings, tool)));
@@ -265,8 +275,8 @@ fn put_together(
         None
     };
     let catalog = Catalog::new(tools, held);
-    match (catalog, policy) {
-        (Ok(catalog), Some(policy)) if problems.is_empty() => {
+    match (catalog, policy, yard) {
+        (Ok(catalog), Some(policy), Some(yard)) if problems.is_empty() => {
             if policy.is_empty() {
                 let text =
                     "there are no rules, so every call is refused; write one, as in docs/guides/policies.md";
@@ -277,16 +287,17 @@ fn put_together(
                 catalog,
                 policy,
                 upstreams,
+                yard,
                 documents,
                 names,
                 warnings,
             })
         }
-        (Err(fault), _) => {
+        (Err(fault), _, _) => {
             problems.push(Problem::at(&settings, "upstream", "catalogue", fault.to_string()));
             Err(problems)
         }
-        (Ok(_), _) => Err(problems),
+        (Ok(_), _, _) => Err(problems),
     }
 }
 
@@ -511,6 +522,7 @@ pub(crate) fn gateway(
         documents: _,
         names: _,
         warnings: _,
+        yard: _,
     } = reviewed;
     let parts = Parts {
         catalog,

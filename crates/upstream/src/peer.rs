@@ -15,21 +15,25 @@ mod pipe;
 mod stream;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use audit::Recorded;
 use catalog::{Catalog, ServerTool, Tool};
-use config::{ServerSettings, Sharing, Transport, UrlSettings};
+use config::{CommandSettings, ServerSettings, Sharing, Transport, UrlSettings};
 use model::{Call, CallerKey, Limits, Object, UpstreamName, Value};
 use policy::Permitted;
+use secrecy::ExposeSecret as _;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::client::{Called, Ended, Opened, Say, ServerError, Speaker, Surface, mirrored};
 use wire::{Identity, Revision};
 
+use crate::child::{Children, StartFault, Yard};
+use crate::credential::Needles;
 use crate::fault::SendFault;
 use crate::link_fault::LinkFault;
 use crate::outgoing::Trip;
@@ -41,8 +45,9 @@ use crate::streamable::Streamable;
 use asking::Bounds;
 use conversation::Conversation;
 pub use fault::PeerFault;
-use opening::{Opener, Wanted};
+use opening::{OnStream, Opener, Wanted};
 use overheard::Guard;
+use pipe::{Ear, Mouth};
 
 /// An MCP server.
 #[derive(Debug)]
@@ -64,6 +69,12 @@ pub struct Peer {
 /// How it is reached.
 #[derive(Debug)]
 enum Far {
+    /// Children, once somebody has approved what is started.
+    Command {
+        yard: Yard,
+        settings: Box<CommandSettings>,
+        children: Box<OnceLock<Children>>,
+    },
     Url {
         link: Streamable,
         transport: Transport,
@@ -93,6 +104,17 @@ enum LaneKey {
     Caller(CallerKey),
     /// One session's of one caller.
     Session(CallerKey, String),
+}
+
+/// For whom a child counts.
+impl std::fmt::Display for LaneKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Own => f.write_str("own"),
+            Self::Caller(caller) | Self::Session(caller, _) => write!(f, "{caller:?}"),
+        }
+    }
 }
 
 /// What a server said to a call.
@@ -134,6 +156,43 @@ impl Peer {
         };
         let idle_stop = limits.session_idle_timeout;
         Ok(Self::of(settings, (far, guard, idle_stop), identity, limits))
+    }
+
+    /// A server that is started; nothing is before [`Self::permit`] says that somebody approved it.
+    #[must_use]
+    pub fn started(
+        settings: &ServerSettings,
+        command: &CommandSettings,
+        yard: &Yard,
+        identity: Identity,
+        limits: &Limits,
+    ) -> Self {
+        let secrets: Vec<&str> = command
+            .env
+            .iter()
+            .filter(|(name, _)| command.secrets.contains(name))
+            .map(|(_, value)| value.expose_secret())
+            .collect();
+        let needles = Needles::of(&secrets);
+        let guard = Guard(Arc::new(move |bytes| needles.are_in(bytes)));
+        let far = Far::Command {
+            yard: yard.clone(),
+            settings: Box::new(command.clone()),
+            children: Box::default(),
+        };
+        Self::of(settings, (far, guard, command.idle_stop), identity, limits)
+    }
+
+    /// Lets the program of a server that is started run: somebody approved its command line.
+    pub fn permit(&self, program: PathBuf) {
+        if let Far::Command {
+            yard,
+            settings,
+            children,
+        } = &self.far
+        {
+            children.get_or_init(|| Children::new(yard, self.name.clone(), program, (**settings).clone()));
+        }
     }
 
     fn of(
@@ -195,6 +254,7 @@ impl Peer {
     pub fn preview(&self, tool: &str, call: &Call) -> Preview {
         let arguments = merged(call);
         let (method, url) = match &self.far {
+            Far::Command { settings, .. } => ("to standard input of".to_owned(), settings.command.join(" ")),
             Far::Url { url, .. } => ("POST".to_owned(), url.clone()),
         };
         Preview {
@@ -252,7 +312,6 @@ impl Peer {
             if let Some(drift) = server_tool.drift() {
                 return Err(PeerFault::Drifted(drift).into());
             }
-            let _busy = conversation.busy();
             self.requests.fetch_add(1, Ordering::AcqRel);
             match conversation.call(&say, &params, trip, progress).await {
                 Ok(Ok(result)) => {
@@ -359,10 +418,61 @@ impl Peer {
         Ok(conversation)
     }
 
-    async fn open(&self, _key: &LaneKey, deadline: Instant) -> Result<Conversation, PeerFault> {
+    async fn open(&self, key: &LaneKey, deadline: Instant) -> Result<Conversation, PeerFault> {
         let known = *self.known();
         match &self.far {
+            Far::Command { children, .. } => match children.get() {
+                Some(children) => self.open_child(children, &key.to_string(), known, deadline).await,
+                None => Err(PeerFault::Unapproved(self.name.clone())),
+            },
             Far::Url { link, transport, .. } => self.opener.at_url(link, *transport, known, deadline).await,
+        }
+    }
+
+    /// Starts a child and opens a conversation with it. An old server that does not bear the probe gets another child, to
+    /// which nothing is said before `initialize` (LIFE-D09).
+    async fn open_child(
+        &self,
+        children: &Children,
+        caller: &str,
+        known: Option<Revision>,
+        deadline: Instant,
+    ) -> Result<Conversation, PeerFault> {
+        let mut first = self.opener.first(known);
+        loop {
+            let late = PeerFault::Late {
+                after: None,
+                sent: false,
+            };
+            // A probe may be the end of an old server; that is no failure of it, and the next child does not wait for it.
+            let probes = first == Wanted::Any;
+            let whose = if probes {
+                format!("{caller}, probed")
+            } else {
+                caller.to_owned()
+            };
+            let started = tokio::time::timeout_at(deadline, children.start(&whose)).await;
+            let mut child = match started.map_err(|_| late)? {
+                Err(StartFault::Waiting { .. }) if probes => {
+                    first = Wanted::Only(Revision::NEWEST_WITH_SESSIONS);
+                    continue;
+                }
+                started => started?,
+            };
+            let until = deadline.min(child.start_deadline());
+            let sender = child.sender();
+            let Some(receiver) = child.receiver() else {
+                return Err(PeerFault::Ended { sent: false });
+            };
+            let child = Arc::new(child);
+            let pipe = (Mouth::Child(sender), Ear::Child(receiver, Arc::clone(&child)));
+            match self.opener.on_stream(pipe, first, until).await? {
+                OnStream::Open(conversation) => {
+                    child.answered();
+                    return Ok(conversation.of_child(child));
+                }
+                OnStream::Old => first = Wanted::Only(Revision::NEWEST_WITH_SESSIONS),
+            }
         }
     }
 

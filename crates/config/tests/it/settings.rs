@@ -62,6 +62,7 @@ fn servers_mean_what_they_say_and_are_no_services() {
         .collect();
     let key = format!("{CANARY}-key");
     assert_eq!(env, [("FILES_TOKEN", key.as_str()), ("NODE_ENV", "production")]);
+    assert_eq!(command.secrets.iter().collect::<Vec<_>>(), ["FILES_TOKEN"]);
     assert_eq!(command.pass_env, ["NODE_EXTRA_CA_CERTS"]);
     assert_eq!(command.cwd, Path::new("work"));
     let sandbox = command.sandbox.as_ref().unwrap();

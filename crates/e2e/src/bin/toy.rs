@@ -43,6 +43,7 @@ fn main() {
             deaf_to_sigterm();
             for_ever()
         }
+        ["mcp", kind, mark] => mcp(kind, mark),
         ["gate", launcher, mark] => gate(launcher, mark),
         other => panic!("{other:?} is nothing that a toy does"),
     }
@@ -73,6 +74,59 @@ fn start(what: &str, mark: &str) {
         .unwrap();
     // Whoever ends the toy ends this, too.
     std::mem::forget(child);
+}
+
+/// An MCP server of the legacy era with two tools. `fragile` ends at anything that comes before `initialize`, `mute` leaves
+/// what it does not know unanswered, `polite` answers it with an error.
+fn mcp(kind: &str, mark: &str) {
+    let mut opened = false;
+    for line in std::io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let say = |result: Value| {
+            println!(
+                "{}",
+                json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })
+            )
+        };
+        let arguments = &message["params"]["arguments"];
+        let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
+        match message["method"].as_str().unwrap_or_default() {
+            "initialize" => {
+                opened = true;
+                say(json!({
+                    "protocolVersion": "2025-06-18", "capabilities": { "tools": {} },
+                    "serverInfo": { "name": "toy", "version": "1" },
+                }));
+            }
+            _ if !opened && kind == "fragile" => std::process::exit(3),
+            "tools/list" => {
+                let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+                let tool = |name: &str| json!({ "name": name, "inputSchema": schema });
+                say(json!({ "tools": [tool("say"), tool("look"), tool("sleep"), tool("die")] }));
+            }
+            "tools/call" => match message["params"]["name"].as_str().unwrap() {
+                "say" => say(text(arguments["text"].as_str().unwrap_or_default())),
+                // Who it is, and what it has of an environment.
+                "look" => {
+                    let names: Vec<String> = std::env::vars().map(|(name, _)| name).collect();
+                    say(text(
+                        &json!({ "process": std::process::id(), "mark": mark, "variables": names })
+                            .to_string(),
+                    ));
+                }
+                "sleep" => {}
+                _ => std::process::exit(4),
+            },
+            method if method.starts_with("notifications/") => eprintln!("{method}"),
+            _ if kind == "polite" => {
+                println!(
+                    "{}",
+                    json!({ "jsonrpc": "2.0", "id": message["id"], "error": { "code": -32601, "message": "no" } })
+                );
+            }
+            _ => {}
+        }
+    }
 }
 
 fn serve(mark: &str) {

@@ -9,20 +9,26 @@ use e2e::said::{Said, run, shell, shell_command};
 use serde_json::json;
 
 /// Every command.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 26] = [
     "demo",
     "serve",
+    "wrap",
+    "connect",
     "check",
     "review",
     "explain",
     "tools",
     "probe",
     "names",
+    "pins list",
+    "pins diff",
+    "pins approve",
     "call",
     "audit tail",
     "audit show",
     "audit verify",
     "audit export",
+    "approve",
     "keys add",
     "keys list",
     "keys revoke",

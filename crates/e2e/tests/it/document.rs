@@ -178,7 +178,7 @@ async fn the_reference_names_every_command_and_every_flag() {
             commands.push((format!("{command} {name}"), help));
         }
     }
-    assert_eq!(commands.len(), 24);
+    assert_eq!(commands.len(), 26);
     for (command, help) in commands {
         let heading = format!("\n## `tollhouse {command}`");
         let (_, section) = document

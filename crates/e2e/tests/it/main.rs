@@ -56,5 +56,6 @@ mod results;
 mod road;
 mod servers;
 mod sessions;
+mod started;
 mod storage;
 mod work;

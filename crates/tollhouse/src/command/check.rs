@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catalog::{Access, Catalog, Operation};
-use config::{KeySetSetting, UpstreamSettings};
+use config::{KeySetSetting, ServerSettings, UpstreamSettings};
 use egress::{Client, ClientOptions, Destination, Network};
 use http::{Method, Request};
 use http_body_util::Full;
@@ -19,8 +19,8 @@ use upstream::{Far, Peer};
 use super::held;
 use crate::cli::Check;
 use crate::failure::Failure;
-use crate::house::Reviewed;
 use crate::house::document::Reach;
+use crate::house::{Reviewed, command_line};
 use crate::print::{self, say, tell};
 use crate::problem::{Problem, report};
 use crate::{house, log};
@@ -142,9 +142,7 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
                 .probes
                 .push(probe(upstream, &reviewed.settings.limits).await);
         }
-        for peer in reviewed.upstreams.values().filter_map(Far::peer) {
-            outcome.probes.push(look_at(peer, &reviewed.catalog).await);
-        }
+        look_at_servers(&reviewed, &mut outcome.probes).await?;
         sign_in(&reviewed, &mut outcome.probes).await;
     }
     match sources {
@@ -271,6 +269,22 @@ fn say(outcome: Outcome, json: bool) -> Result<(), Failure> {
         )),
         (true, true) => Ok(()),
     }
+}
+
+/// Looks at every MCP server, and starts those that are started; what is not approved was told before.
+async fn look_at_servers(reviewed: &Reviewed, probes: &mut Vec<Probe>) -> Result<(), Failure> {
+    let is_started = |server: &ServerSettings| matches!(server.reach, config::Reach::Command(_));
+    if reviewed.settings.servers.iter().any(is_started) {
+        let store = house::store(&reviewed.settings).await?;
+        let told = command_line::permit(&reviewed.settings, &store, &reviewed.upstreams).await;
+        store.close().await;
+        told?;
+    }
+    for peer in reviewed.upstreams.values().filter_map(Far::peer) {
+        probes.push(look_at(peer, &reviewed.catalog).await);
+    }
+    reviewed.yard.close().await;
+    Ok(())
 }
 
 /// How long an MCP server may take to be looked at.

@@ -18,6 +18,7 @@ mod schema;
 mod serve;
 mod shell;
 mod tools;
+mod wrap;
 
 use std::future::Future;
 use std::io::Read as _;
@@ -39,6 +40,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Demo(args) => block_on(demo::demo(args)),
         Command::Serve(args) => block_on(serve::serve(args)),
+        Command::Wrap(args) => block_on(wrap::wrap(args)),
+        Command::Connect(args) => block_on(wrap::connect(args)),
         Command::Check(args) => block_on(check::check(args)),
         Command::Review(args) => block_on(review::review(args)),
         Command::Explain(args) => block_on(explain::explain(args)),

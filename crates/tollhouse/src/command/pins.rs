@@ -3,23 +3,24 @@
 //! It connects to the server that is asked about and to nothing else. Texts of servers are shown so that nothing in them
 //! is hidden; nothing is approved that was not named, or asked for with `--all`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{ApprovedTool, LockedServer};
-use config::{ServerSettings, Settings, SystemWorld};
+use config::{Reach, ServerSettings, Settings, SystemWorld};
 use jiff::Timestamp;
 use model::{Object, Value};
 use serde::Serialize;
 use tokio::time::Instant;
-use upstream::Survey;
+use upstream::{Far, Survey};
 
 use crate::cli::{PinsApprove, PinsDiff, PinsList};
 use crate::failure::Failure;
-use crate::house::{lock, servers};
+use crate::house::{self, command_line, lock, servers};
 use crate::log;
 use crate::print::{self, say};
+use crate::problem::Problem;
 
 /// How long a server may take to say what it has.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(120);
@@ -234,15 +235,31 @@ fn find<'s>(settings: &'s Settings, name: &str) -> Result<&'s ServerSettings, Fa
         })
 }
 
-async fn survey(settings: &Settings, server: &ServerSettings) -> Result<Survey, Failure> {
-    let peer = servers::peer(settings, server).map_err(|problem| Failure::Problems(vec![problem]))?;
-    let peer = Arc::new(peer);
+pub(super) async fn survey(settings: &Settings, server: &ServerSettings) -> Result<Survey, Failure> {
+    let faulty = |problem| Failure::Problems(vec![problem]);
+    let yard = servers::yard(settings).map_err(faulty)?;
+    let peer = Arc::new(servers::peer(settings, server, &yard).map_err(faulty)?);
+    if let Reach::Command(_) = server.reach {
+        let store = house::store(settings).await?;
+        let upstreams = HashMap::from([(server.name.clone(), Far::Peer(Arc::clone(&peer)))]);
+        let told = command_line::permit(settings, &store, &upstreams).await;
+        store.close().await;
+        let key = format!("upstream.{}.command", server.name);
+        let own = told?
+            .into_iter()
+            .filter(|problem| problem.key.as_deref() == Some(&key));
+        let own: Vec<Problem> = own.collect();
+        if !own.is_empty() {
+            return Err(Failure::Problems(own));
+        }
+    }
     let survey = peer.survey(Instant::now() + SURVEY_TIMEOUT).await;
     peer.close().await;
+    yard.close().await;
     survey.map_err(|fault| Failure::Unavailable(format!("`{}`: {fault}", server.name)))
 }
 
-fn name_of(tool: &Object) -> &str {
+pub(super) fn name_of(tool: &Object) -> &str {
     tool.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 

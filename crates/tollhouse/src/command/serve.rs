@@ -10,10 +10,12 @@ use server::{Door, DoorParts, Face, FaceOptions, KeySetKeeper, Listener, Neighbo
 use store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use upstream::Yard;
 
 use crate::cli::Serve;
 use crate::directory::StoredKeys;
 use crate::failure::Failure;
+use crate::house::command_line;
 use crate::house::document::Reach;
 use crate::print::say;
 use crate::problem::Problem;
@@ -113,6 +115,7 @@ pub(crate) struct Open {
     pub(crate) settings: Settings,
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) store: Store,
+    yard: Yard,
 }
 
 impl Open {
@@ -122,12 +125,17 @@ impl Open {
             .await
             .map_err(Failure::Problems)?;
         let store = house::store(&reviewed.settings).await?;
+        for told in command_line::permit(&reviewed.settings, &store, &reviewed.upstreams).await? {
+            tracing::warn!("{told}");
+        }
+        let yard = reviewed.yard.clone();
         let ledger = house::ledger(&reviewed.settings, &store, role).await?;
         let (settings, gateway) = house::gateway(reviewed, ledger, sources)?;
         Ok(Self {
             settings,
             gateway,
             store,
+            yard,
         })
     }
 
@@ -191,6 +199,7 @@ impl Open {
     /// Closes ledger and store, in this order.
     pub(crate) async fn close(self) -> Result<(), Failure> {
         self.gateway.close_servers().await;
+        self.yard.close().await;
         let closed = self.gateway.ledger().clone().close().await;
         self.store.close().await;
         closed.map_err(|fault| Failure::Unavailable(format!("the ledger did not close: {fault}")))

@@ -1,6 +1,7 @@
 //! The command line of a server that is started: which program it really is, and the digest by which a person approves
 //! it. Nothing is started here.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use config::{CommandSettings, Reach, Settings};
@@ -8,6 +9,7 @@ use jiff::Timestamp;
 use model::{Digest, UpstreamName};
 use serde::Serialize;
 use store::{Store, StoreFault};
+use upstream::Far;
 
 use crate::failure::Failure;
 use crate::problem::Problem;
@@ -94,6 +96,17 @@ impl CommandLine {
         Digest::of("tollhouse/command/v1", &[&bytes])
     }
 
+    /// What is told of it while it is not approved.
+    fn unapproved(&self, settings: &Settings) -> Problem {
+        let key = format!("upstream.{}.command", self.server);
+        let text = format!(
+            "nobody approved what this starts, or it has changed since; look at it and approve it with `tollhouse \
+             approve {}`",
+            self.server
+        );
+        Problem::at(settings, &key, "approval", text)
+    }
+
     /// Whether it is approved, and when.
     pub(crate) async fn approved(&self, store: &Store) -> Result<Option<Timestamp>, StoreFault> {
         let row = store.command_approval(&self.server, &self.digest()).await?;
@@ -124,6 +137,33 @@ pub(crate) fn all(settings: &Settings) -> (Vec<CommandLine>, Vec<Problem>) {
     (lines, problems)
 }
 
+/// Lets those servers be started whose command lines somebody approved; gives what is to be told of the others, which are
+/// refused when they are called and stand in nobody's way.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) async fn permit(
+    settings: &Settings,
+    store: &Store,
+    upstreams: &HashMap<UpstreamName, Far>,
+) -> Result<Vec<Problem>, Failure> {
+    let (lines, mut problems) = all(settings);
+    for line in lines {
+        let Some(peer) = upstreams.get(&line.server).and_then(Far::peer) else {
+            continue;
+        };
+        let approved = line
+            .approved(store)
+            .await
+            .map_err(|fault| Failure::Unavailable(format!("the store cannot be read: {fault}")))?;
+        match approved {
+            Some(_) => peer.permit(line.program),
+            None => problems.push(line.unapproved(settings)),
+        }
+    }
+    Ok(problems)
+}
+
 /// Why servers of this configuration must not be started: commands that are not there, or that nobody approved.
 ///
 /// Opens the store only where a server is started.
@@ -139,13 +179,7 @@ pub(crate) async fn unapproved(settings: &Settings) -> Result<Vec<Problem>, Fail
             .await
             .map_err(|fault| Failure::Unavailable(format!("the store cannot be read: {fault}")))?;
         if approved.is_none() {
-            let key = format!("upstream.{}.command", line.server);
-            let text = format!(
-                "nobody approved what this starts, or it has changed since; look at it and approve it with `tollhouse \
-                 approve {}`",
-                line.server
-            );
-            problems.push(Problem::at(settings, &key, "approval", text));
+            problems.push(line.unapproved(settings));
         }
     }
     store.close().await;
@@ -202,6 +236,7 @@ mod tests {
 
     fn settings(folder: &Path, command: &[&str]) -> CommandSettings {
         CommandSettings {
+            secrets: std::collections::BTreeSet::new(),
             command: command.iter().map(|word| (*word).to_owned()).collect(),
             env: vec![("TOKEN".to_owned(), "a".to_owned().into())],
             pass_env: vec!["HTTPS_PROXY".to_owned()],

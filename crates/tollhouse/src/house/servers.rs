@@ -3,7 +3,7 @@
 use catalog::{Held, Lock, Tool};
 use config::{Reach, ServerSettings, Settings};
 use gateway::usable_schema;
-use upstream::Peer;
+use upstream::{Peer, Yard};
 use wire::{Identity, Revision};
 
 use crate::problem::Problem;
@@ -27,7 +27,7 @@ pub(crate) fn identity() -> Identity {
 }
 
 /// A server, and its tools as they were approved.
-pub(crate) fn serve(settings: &Settings, server: &ServerSettings, lock: &Lock) -> Served {
+pub(crate) fn serve(settings: &Settings, server: &ServerSettings, yard: &Yard, lock: &Lock) -> Served {
     let mut served = Served {
         peer: None,
         tools: Vec::new(),
@@ -38,7 +38,7 @@ pub(crate) fn serve(settings: &Settings, server: &ServerSettings, lock: &Lock) -
     if let Some(problem) = unspoken(settings, server) {
         served.problems.push(problem);
     }
-    match peer(settings, server) {
+    match peer(settings, server, yard) {
         Ok(peer) => served.peer = Some(peer),
         Err(problem) => served.problems.push(problem),
     }
@@ -85,8 +85,27 @@ pub(crate) fn serve(settings: &Settings, server: &ServerSettings, lock: &Lock) -
     served
 }
 
+/// Where the servers are that are started. None is yet.
+pub(crate) fn yard(settings: &Settings) -> Result<Yard, Problem> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the launcher of servers is a part of this program"
+    )]
+    let launcher = std::env::current_exe();
+    let launcher = launcher.map_err(|error| {
+        let text = format!("this program does not know where it is, and so cannot start another: {error}");
+        Problem::at(settings, "upstream", "upstream", text)
+    })?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what is passed on to servers is chosen by name where they are started"
+    )]
+    let variables = std::env::vars_os();
+    Ok(Yard::new(launcher, variables, &settings.limits))
+}
+
 /// The server, connected to nothing yet.
-pub(crate) fn peer(settings: &Settings, server: &ServerSettings) -> Result<Peer, Problem> {
+pub(crate) fn peer(settings: &Settings, server: &ServerSettings, yard: &Yard) -> Result<Peer, Problem> {
     match &server.reach {
         Reach::Url(url) => Peer::at_url(server, url, identity(), &settings.limits).map_err(|fault| {
             let text = fault.to_string();
@@ -95,11 +114,7 @@ pub(crate) fn peer(settings: &Settings, server: &ServerSettings) -> Result<Peer,
                 .unwrap_or(&text);
             Problem::at(settings, fault.key(), "upstream", text)
         }),
-        Reach::Command(_) => {
-            let text = "servers that are started cannot be served yet; give it a `url`";
-            let key = format!("upstream.{}.command", server.name);
-            Err(Problem::at(settings, &key, "upstream", text))
-        }
+        Reach::Command(command) => Ok(Peer::started(server, command, yard, identity(), &settings.limits)),
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 use wire::client::{Listed, Opened, Say, Speaker, Surface};
 
+use crate::child::{self, Child};
 use crate::link_fault::LinkFault;
 use crate::outgoing::Trip;
 use crate::peer::asking::{Asking, Bounds, IsCancelled};
@@ -32,6 +33,8 @@ pub(crate) struct Conversation {
     used: Mutex<Instant>,
     /// Calls that are running on it.
     running: AtomicUsize,
+    /// The child behind it, where one was started for it: it must not be stopped while a request runs.
+    child: Option<Arc<Child>>,
     bounds: Bounds,
 }
 
@@ -45,12 +48,15 @@ pub(crate) enum Link {
 }
 
 /// A call that runs on a conversation; the conversation is not idle while one does.
-pub(crate) struct Busy<'c>(&'c Conversation);
+pub(crate) struct Busy<'c> {
+    conversation: &'c Conversation,
+    _child: Option<child::Busy>,
+}
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::AcqRel);
-        self.0.touch();
+        self.conversation.running.fetch_sub(1, Ordering::AcqRel);
+        self.conversation.touch();
     }
 }
 
@@ -69,7 +75,16 @@ impl Conversation {
             ear,
             used: Mutex::new(Instant::now()),
             running: AtomicUsize::new(0),
+            child: None,
             bounds,
+        }
+    }
+
+    /// The same, of a child.
+    pub(crate) fn of_child(self, child: Arc<Child>) -> Self {
+        Self {
+            child: Some(child),
+            ..self
         }
     }
 
@@ -102,9 +117,12 @@ impl Conversation {
     }
 
     /// Marks it as used while the value lives.
-    pub(crate) fn busy(&self) -> Busy<'_> {
+    fn busy(&self) -> Busy<'_> {
         self.running.fetch_add(1, Ordering::AcqRel);
-        Busy(self)
+        Busy {
+            conversation: self,
+            _child: self.child.as_ref().map(|child| child.busy()),
+        }
     }
 
     fn touch(&self) {
@@ -194,7 +212,7 @@ impl Conversation {
             trip,
             progress,
         };
-        self.touch();
+        let _busy = self.busy();
         match &self.link {
             Link::Stream(stream) => stream.ask(&asking, IsCancelled::Yes).await,
             Link::Exchange(exchange) => {

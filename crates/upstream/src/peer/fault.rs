@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use catalog::Drift;
-use model::{Refusal, RefusalCode};
+use model::{Refusal, RefusalCode, UpstreamName};
 use wire::client::{ListingFault, OpeningFault, ServerError};
 
+use crate::child::StartFault;
 use crate::link_fault::LinkFault;
 
 /// Why an MCP server gave no answer. The texts are for the operator.
@@ -22,6 +23,14 @@ pub enum PeerFault {
         /// Whether the message may have reached it.
         sent: bool,
     },
+    /// It is not started now: there are as many as there may be, or one has just failed.
+    #[error("{0}")]
+    Busy(String),
+    /// Nobody has approved what would be started.
+    #[error(
+        "nobody has approved what this server starts, or it has changed since; look at it, and approve it with `tollhouse approve {0}`"
+    )]
+    Unapproved(UpstreamName),
     /// What it says of itself cannot be used.
     #[error("{0}")]
     Opening(OpeningFault),
@@ -98,6 +107,8 @@ impl PeerFault {
             | Self::Surface(_)
             | Self::NotListed { .. }
             | Self::Drifted(_)
+            | Self::Busy(_)
+            | Self::Unapproved(_)
             | Self::Full { .. }
             | Self::Closing => false,
         }
@@ -120,8 +131,8 @@ impl PeerFault {
     pub(crate) fn refusal(&self) -> Refusal {
         let code = match self {
             Self::Link(fault) => return fault.refusal(),
-            Self::Drifted(_) => RefusalCode::Held,
-            Self::Full { .. } => RefusalCode::TooBusy,
+            Self::Drifted(_) | Self::Unapproved(_) => RefusalCode::Held,
+            Self::Full { .. } | Self::Busy(_) => RefusalCode::TooBusy,
             Self::Closing => RefusalCode::Draining,
             Self::Late { sent: true, .. } => RefusalCode::UpstreamTimeout,
             Self::Child { sent: true, .. } | Self::Ended { sent: true } | Self::Flood { .. } => {
@@ -137,5 +148,20 @@ impl PeerFault {
             | Self::NotListed { .. } => RefusalCode::UpstreamUnreachable,
         };
         Refusal::new(code, self.to_string())
+    }
+}
+
+impl From<StartFault> for PeerFault {
+    fn from(fault: StartFault) -> Self {
+        match fault {
+            StartFault::TooMany(_) | StartFault::Waiting { .. } => Self::Busy(fault.to_string()),
+            StartFault::Closing => Self::Closing,
+            StartFault::Spawn(_) | StartFault::Refused(_) | StartFault::Ended(_) | StartFault::Late => {
+                Self::Child {
+                    text: fault.to_string(),
+                    sent: false,
+                }
+            }
+        }
     }
 }

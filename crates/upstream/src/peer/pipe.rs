@@ -1,14 +1,20 @@
 //! The two ends of a stream each way, whatever carries it: the pipes of a child, or HTTP+SSE of 2024-11-05.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use crate::child::Child;
+use crate::duplex;
 use crate::old_sse::{OldSseReceiver, OldSseSender};
 use crate::peer::fault::PeerFault;
 
 /// The end that is spoken into. Cheap to clone; messages leave whole and in order.
 #[derive(Debug, Clone)]
 pub(crate) enum Mouth {
+    /// Lines into a child.
+    Child(duplex::Sender),
     /// POSTs to the place that the stream named.
     OldSse(OldSseSender),
 }
@@ -16,6 +22,8 @@ pub(crate) enum Mouth {
 /// The end that is listened to. Dropping it ends the conversation at the far side.
 #[derive(Debug)]
 pub(crate) enum Ear {
+    /// Lines out of a child, which is stopped when nobody has it any more.
+    Child(duplex::Receiver, Arc<Child>),
     /// The event stream.
     OldSse(Box<OldSseReceiver>),
 }
@@ -27,6 +35,13 @@ impl Mouth {
     /// [`PeerFault`]; [`PeerFault::sent`] says whether the server may have acted.
     pub(crate) async fn send(&self, message: Bytes, deadline: Instant) -> Result<(), PeerFault> {
         match self {
+            Self::Child(sender) => sender
+                .send(message, deadline)
+                .await
+                .map_err(|fault| PeerFault::Child {
+                    sent: fault.sent(),
+                    text: fault.to_string(),
+                }),
             Self::OldSse(sender) => sender.send(message, deadline).await.map_err(PeerFault::Link),
         }
     }
@@ -39,6 +54,21 @@ impl Ear {
     /// Why nothing more comes.
     pub(crate) async fn next(&mut self) -> Result<Bytes, PeerFault> {
         match self {
+            Self::Child(receiver, _) => loop {
+                match receiver.next().await {
+                    duplex::Heard::Message(message) => return Ok(message),
+                    // Whoever waits for it goes on waiting, until the deadline.
+                    duplex::Heard::Broken(fault) => {
+                        tracing::warn!(%fault, "a server said something that is no message")
+                    }
+                    duplex::Heard::Ended(end) => {
+                        return Err(PeerFault::Child {
+                            text: end.to_string(),
+                            sent: true,
+                        });
+                    }
+                }
+            },
             Self::OldSse(receiver) => match receiver.next().await {
                 Ok(Some(message)) => Ok(message),
                 Ok(None) => Err(PeerFault::Ended { sent: true }),
@@ -50,6 +80,7 @@ impl Ear {
     /// Ends the far side in order.
     pub(crate) async fn close(self) {
         match self {
+            Self::Child(receiver, child) => drop((receiver, child)),
             Self::OldSse(receiver) => drop(receiver),
         }
     }
