@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use model::{Limits, ToolName, UpstreamName};
 use policy::Policy;
 use tokio::time::Instant;
-use upstream::Far;
+use upstream::{Far, Peer};
 use wire::answer::Server;
 
 use crate::arguments::{SchemaFault, Schemas};
@@ -21,6 +21,11 @@ use crate::rows::Rows;
 use crate::session::Sessions;
 use crate::slots::Slots;
 use crate::stranger::Strangers;
+
+/// How long MCP servers may take to be looked at.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(120);
+/// How often a server that departs from what was approved is looked at, at most.
+const WATCH_EVERY_MIN: Duration = Duration::from_millis(100);
 
 /// What a gateway is made of.
 pub struct Parts {
@@ -196,16 +201,33 @@ impl Gateway {
         (self.clock)()
     }
 
-    /// Holds what every MCP server has now against what was approved. One that cannot be reached is told in the log, and
-    /// stands in nobody's way.
-    pub async fn check_servers(&self, deadline: Instant) {
+    /// Looks at every MCP server once, and from then on at those that depart from what was approved: nobody calls their
+    /// held tools, so that nobody else would see that they are as they were. Never ends; drop it to stop.
+    ///
+    /// A server that cannot be reached is told in the log, and stands in nobody's way.
+    pub async fn watch_servers(&self) {
+        self.check_servers(|_| true).await;
+        loop {
+            tokio::time::sleep(apart(self.limits.upstream_list_age_max.max(WATCH_EVERY_MIN))).await;
+            self.check_servers(|peer| self.has_drift(peer.name())).await;
+        }
+    }
+
+    /// Holds what some MCP servers have now against what was approved.
+    async fn check_servers(&self, which: impl Fn(&Arc<Peer>) -> bool) {
+        let deadline = Instant::now() + WATCH_TIMEOUT;
         let peers = self.upstreams.values().filter_map(Far::peer);
-        let checks = peers.map(|peer| async move {
+        let checks = peers.filter(|peer| which(peer)).map(|peer| async move {
             if let Err(fault) = peer.check(&self.catalog, deadline).await {
                 tracing::warn!(upstream = %peer.name(), %fault, "the server could not be looked at");
             }
         });
         futures_util::future::join_all(checks).await;
+    }
+
+    fn has_drift(&self, upstream: &UpstreamName) -> bool {
+        let mut own = self.catalog.tools().filter(|tool| tool.upstream() == upstream);
+        own.any(|tool| tool.server_tool().is_some_and(|tool| tool.drift().is_some()))
     }
 
     /// Ends every conversation with an MCP server, and what was started for it.
@@ -227,6 +249,14 @@ impl Gateway {
         }
         self.slots.running()
     }
+}
+
+/// A time, up to a quarter longer: gates that were started together do not ask together (CACHE-03).
+fn apart(time: Duration) -> Duration {
+    let mut random = [0_u8];
+    // Without randomness they do.
+    let _ = getrandom::fill(&mut random);
+    time + time.mul_f64(f64::from(u8::from_le_bytes(random)) / 1_024.0)
 }
 
 impl fmt::Debug for Gateway {

@@ -437,7 +437,8 @@ impl Gateway {
                 tool = walk.name,
                 refusal = %refusal.code(),
                 why = refusal.for_log(),
-                "the call was made and its answer does not go out"
+                requests = trip.requests(),
+                "the call has no answer that may go out"
             );
         }
         // The call's own deadline may just have passed; its outcome is written all the same.

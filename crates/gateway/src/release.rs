@@ -214,7 +214,8 @@ impl Checks<'_> {
         } else {
             self.add_problem(&mut text, answer)?;
         }
-        if let Some(after) = answer.retry_after {
+        // A time that is over helps nobody.
+        if let Some(after) = answer.retry_after.filter(|after| !after.is_zero()) {
             text.push_str(&problem::again(after));
         }
         Ok(Reply::failure(text))

@@ -161,6 +161,7 @@ limits! {
     upstream_body_bytes_max: usize, Bytes, 8 * MIB, 256, 1_024 * MIB, "The answer of an upstream, after which it is cut off and withheld.";
     upstream_headers_bytes_max: usize, Bytes, 64 * KIB, 8 * KIB, MIB, "The headers of an upstream's answer.";
     upstream_probe_timeout: Duration, Millis, 5 * SECOND, 10, MINUTE, "How long an MCP server may leave the first question unanswered before it is taken for one of the older kind.";
+    upstream_list_age_max: Duration, Millis, MINUTE, 0, 24 * HOUR, "How old the list of an MCP server's tools may be when one of them is called; an older one is read again first.";
     upstream_sessions_max: usize, Count, 1_000, 1, 1_000_000, "Open conversations with one MCP server; the next call that needs one is refused.";
     upstream_stream_bytes_max: usize, Bytes, 64 * MIB, 256, 16 * 1_024 * MIB, "All events of an MCP server that belong to one call; more ends the call. On a stream that belongs to none, what comes between two messages.";
     upstream_stream_messages_max: usize, Count, 10_000, 1, 10_000_000, "Messages of an MCP server that belong to one call; one more ends the call.";

@@ -57,6 +57,7 @@ pub struct Peer {
     sharing: Sharing,
     opener: Opener,
     idle_stop: Duration,
+    list_age_max: Duration,
     sessions_max: usize,
     lanes: Mutex<HashMap<LaneKey, Slot>>,
     /// The revision that the server was found to speak the last time.
@@ -222,6 +223,7 @@ impl Peer {
                 probe_timeout: limits.upstream_probe_timeout,
             },
             idle_stop,
+            list_age_max: limits.upstream_list_age_max,
             sessions_max: limits.upstream_sessions_max,
             lanes: Mutex::default(),
             known: Mutex::default(),
@@ -370,7 +372,8 @@ impl Peer {
         }
     }
 
-    /// The open conversation of a lane, with a list of tools that is not known to be old.
+    /// The open conversation of a lane, with a list of tools that is neither known to have changed nor too old: servers of
+    /// the stateless era do not tell when theirs changes, and others may forget to.
     async fn ready(
         self: &Arc<Self>,
         key: &LaneKey,
@@ -390,7 +393,7 @@ impl Peer {
             .map_err(|_| late)?;
         if let Some(conversation) = open.as_ref().filter(|conversation| conversation.is_open()) {
             let conversation = Arc::clone(conversation);
-            if conversation.take_stale() {
+            if conversation.take_stale() || conversation.is_list_older_than(self.list_age_max) {
                 let read = self.read_tools(&conversation, deadline, catalog).await;
                 if let Err(fault) = read {
                     // What has changed and could not be read is asked again by the next call.
@@ -491,7 +494,9 @@ impl Peer {
         deadline: Instant,
         catalog: &Catalog,
     ) -> Result<(), PeerFault> {
+        let asked = Instant::now();
         let listed = self.tools(conversation, deadline).await?;
+        conversation.is_listed(asked);
         let by_name: HashMap<&str, &Object> = listed
             .iter()
             .filter_map(|tool| Some((tool.get("name").and_then(Value::as_str)?, tool)))

@@ -245,6 +245,39 @@ async fn a_tool_that_changed_is_not_called_and_not_listed_until_it_is_as_it_was(
 }
 
 #[tokio::test]
+async fn a_change_that_nobody_has_seen_yet_is_found_by_the_first_call_of_a_conversation() {
+    for revision in ["2025-11-25", MODERN] {
+        let far = FarServer::start(&[revision]).await;
+        let house = house(&far, "sharing = \"per-session\"", TOOL).await;
+        let key = house.key("ada").await;
+        let listed = far.asked_for("tools/list").len();
+        let gate = house.serve().await;
+        // The gate has looked once, and found everything as it was approved.
+        let looked = || async { far.asked_for("tools/list").len() > listed };
+        e2e::house::until("the gate has looked", looked).await;
+        let (_, changed) = drifts().remove(0);
+        far.tools(changed);
+        let client = client(&gate, &key, "2025-06-18").await;
+        assert_eq!(
+            client.tools().await,
+            ["far_echo"],
+            "nobody knows of the change yet"
+        );
+        let answer = client.call("far_echo", json!({ "text": "a" })).await;
+        assert_eq!(answer["error"]["code"], -32602, "{revision}: {answer}");
+        assert!(
+            far.asked_for("tools/call").is_empty(),
+            "{revision}: nothing was sent"
+        );
+        close(gate).await;
+        let entries = house.ledger().await;
+        let outcome = &entries.of_kind("outcome")[0];
+        assert_eq!(outcome["refusal"], "held", "{outcome}");
+        assert_eq!(outcome["upstream_requests"], 0, "{outcome}");
+    }
+}
+
+#[tokio::test]
 async fn a_change_in_the_middle_of_a_session_is_heard_before_the_next_call() {
     let far = FarServer::start(&["2025-11-25"]).await;
     let house = house(&far, "sharing = \"shared\"", TOOL).await;
@@ -280,6 +313,36 @@ async fn a_change_in_the_middle_of_a_session_is_heard_before_the_next_call() {
     );
     assert_eq!(far.asked_for("tools/call").len(), after, "and stays refused");
     assert!(after >= calls);
+    close(gate).await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_tell_of_a_change_is_looked_at_again_after_a_while() {
+    let far = FarServer::start(&[MODERN]).await;
+    let house = house(
+        &far,
+        "",
+        &format!("{TOOL}[limits]\nupstream_list_age_max = \"100ms\"\n"),
+    )
+    .await;
+    let key = house.key("ada").await;
+    let gate = house.serve().await;
+    let client = Mcp::modern(&gate.url, &key);
+    assert_eq!(said(&client.call("far_echo", json!({ "text": "a" })).await), "a");
+    far.tools(drifts().remove(0).1);
+    let refused =
+        || async { client.call("far_echo", json!({ "text": "b" })).await["error"]["code"] == -32602 };
+    e2e::house::until("the change is seen", refused).await;
+    let calls = far.asked_for("tools/call").len();
+    assert_eq!(
+        client.call("far_echo", json!({ "text": "c" })).await["error"]["code"],
+        -32602
+    );
+    assert_eq!(far.asked_for("tools/call").len(), calls, "and stays refused");
+    // Where the server says again what was approved, nobody has to do anything.
+    far.tools(vec![echo()]);
+    let again = || async { said(&client.call("far_echo", json!({ "text": "d" })).await) == "d" };
+    e2e::house::until("the tool is there again", again).await;
     close(gate).await;
 }
 

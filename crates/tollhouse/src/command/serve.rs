@@ -8,7 +8,6 @@ use gateway::{Gateway, Mount};
 use identity::{ResourceMetadata, Tokens, configured};
 use server::{Door, DoorParts, Face, FaceOptions, KeySetKeeper, Listener, Neighbours, stdio};
 use store::Store;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use upstream::Yard;
 
@@ -23,9 +22,6 @@ use crate::{house, log};
 
 /// How often key sets are looked at that may need fetching.
 const KEY_SETS_EVERY: Duration = Duration::from_secs(30);
-
-/// How long MCP servers may take to be looked at when the gate opens.
-const SERVERS_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
@@ -95,10 +91,10 @@ async fn serve_stdio(reviewed: house::Reviewed, shutdown: CancellationToken) -> 
     }
 }
 
-/// Looks at every MCP server once, in the background: what it has now against what was approved.
+/// Looks at the MCP servers in the background, until the process ends: what they have now against what was approved.
 fn look_at_servers(gateway: &Arc<Gateway>) {
     let gateway = Arc::clone(gateway);
-    tokio::spawn(async move { gateway.check_servers(Instant::now() + SERVERS_TIMEOUT).await });
+    tokio::spawn(async move { gateway.watch_servers().await });
 }
 
 /// Binds the address and lets the settings follow it, where it asked for any free port.

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use wire::client::{Listed, Opened, Say, Speaker, Surface};
@@ -31,6 +32,8 @@ pub(crate) struct Conversation {
     speaker: Arc<Speaker>,
     ear: Arc<Overheard>,
     used: Mutex<Instant>,
+    /// When the list of tools was asked for the last time.
+    listed: Mutex<Instant>,
     /// Calls that are running on it.
     running: AtomicUsize,
     /// The child behind it, where one was started for it: it must not be stopped while a request runs.
@@ -74,6 +77,7 @@ impl Conversation {
             speaker,
             ear,
             used: Mutex::new(Instant::now()),
+            listed: Mutex::new(Instant::now()),
             running: AtomicUsize::new(0),
             child: None,
             bounds,
@@ -104,6 +108,20 @@ impl Conversation {
     /// Whether nobody used it since `before`, and nobody does.
     pub(crate) fn is_idle_since(&self, before: Instant) -> bool {
         self.running.load(Ordering::Acquire) == 0 && *self.used() < before
+    }
+
+    /// Notes that the list of tools was read; it was asked for then.
+    pub(crate) fn is_listed(&self, asked: Instant) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+    }
+
+    /// Whether the list of tools was asked for longer ago than this.
+    pub(crate) fn is_list_older_than(&self, age: Duration) -> bool {
+        self.listed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .elapsed()
+            > age
     }
 
     /// Whether a list has changed since this was asked last.
