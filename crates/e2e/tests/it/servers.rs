@@ -280,7 +280,9 @@ async fn a_change_that_nobody_has_seen_yet_is_found_by_the_first_call_of_a_conve
 #[tokio::test]
 async fn a_change_in_the_middle_of_a_session_is_heard_before_the_next_call() {
     let far = FarServer::start(&["2025-11-25"]).await;
-    let house = house(&far, "sharing = \"shared\"", TOOL).await;
+    // Not because the list grew old.
+    let limits = "[limits]\nupstream_list_age_max = \"1h\"\n";
+    let house = house(&far, "sharing = \"shared\"", &format!("{TOOL}{limits}")).await;
     let key = house.key("ada").await;
     let gate = house.serve().await;
     let client = Mcp::modern(&gate.url, &key);
