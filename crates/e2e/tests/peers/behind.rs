@@ -1,10 +1,10 @@
-//! Servers on the official SDKs behind the gate, by each transport over HTTP, called by clients of both eras.
+//! Servers on the official SDKs and the official servers behind the gate, by each transport, called by clients of both eras.
 
-use e2e::behind::Way;
+use e2e::behind::{Line, Official, Way};
 use e2e::client::Mcp;
 use e2e::driver::Sdk;
-use e2e::house::{House, text};
-use serde_json::json;
+use e2e::house::{House, Pipe, text};
+use serde_json::{Value, json};
 
 const LEGACY: &str = "2025-11-25";
 
@@ -52,5 +52,106 @@ async fn sse_02_sse_03_sse_05_servers_on_the_sdks_are_called_through_the_gate_by
             let (code, log) = gate.close().await;
             assert_eq!(code, Some(0), "{log}");
         }
+    }
+}
+
+/// The gate in front of a server that is started, as a client would start it.
+fn wrap(house: &House, line: &Line) -> Pipe {
+    let state = house.path("state").display().to_string();
+    let mut command = house.command(["wrap", "--state", &state, "--"]);
+    command.args(&line.command).current_dir(&line.folder);
+    Pipe::start(command)
+}
+
+/// Calls one tool in both eras, and gives what it said in each.
+async fn call(pipe: &mut Pipe, name: &str, arguments: &Value) -> [Value; 2] {
+    let params = || json!({ "name": name, "arguments": arguments });
+    let modern = Mcp::modern("http://pipe", "");
+    let first = pipe.ask(&modern.request(7, "tools/call", params())).await;
+    pipe.ask(&e2e::client::opening(LEGACY)).await;
+    let legacy = Mcp {
+        revision: LEGACY.to_owned(),
+        ..modern
+    };
+    let second = pipe.ask(&legacy.request(8, "tools/call", params())).await;
+    [first["result"].clone(), second["result"].clone()]
+}
+
+#[tokio::test]
+async fn every_official_server_stands_behind_the_gate_with_one_word_in_front_of_its_command() {
+    let house = House::new().with_file("files/a.txt", "a text");
+    let files = house.path("files").display().to_string();
+    let text_file = house.path("files/a.txt").display().to_string();
+    for (official, arguments, tool, asked, expected) in [
+        (
+            Official::Everything,
+            vec![],
+            "echo",
+            json!({ "message": "hi" }),
+            "Echo: hi",
+        ),
+        (
+            Official::Filesystem,
+            vec![files.as_str()],
+            "read_text_file",
+            json!({ "path": text_file }),
+            "a text",
+        ),
+        (Official::Memory, vec![], "read_graph", json!({}), "entities"),
+        (
+            Official::Time,
+            vec![],
+            "get_current_time",
+            json!({ "timezone": "UTC" }),
+            "UTC",
+        ),
+        (
+            Official::Git,
+            vec![],
+            "git_status",
+            json!({ "repo_path": files }),
+            "files",
+        ),
+        (
+            Official::Fetch,
+            vec![],
+            "fetch",
+            json!({ "url": "no address" }),
+            "`url`",
+        ),
+    ] {
+        let Some(line) = official.line(&arguments) else {
+            continue;
+        };
+        let _ = std::fs::remove_dir_all(house.path("state"));
+        let mut pipe = wrap(&house, &line);
+        for said in call(&mut pipe, tool, &asked).await {
+            assert!(
+                said.to_string().contains(expected),
+                "{official:?}: {said}\n{}",
+                pipe.log()
+            );
+        }
+        let (code, log) = pipe.close().await;
+        assert_eq!(code, Some(0), "{official:?}: {log}");
+    }
+}
+
+#[tokio::test]
+async fn servers_on_the_sdks_are_called_over_their_pipes() {
+    for sdk in Sdk::ALL {
+        let Some(line) = sdk.line() else { continue };
+        let house = House::new();
+        let mut pipe = wrap(&house, &line);
+        for said in call(&mut pipe, "echo", &json!({ "text": "häll\u{f6}" })).await {
+            assert_eq!(
+                said["content"][0]["text"],
+                "hällö",
+                "{sdk:?}: {said}\n{}",
+                pipe.log()
+            );
+        }
+        let (code, log) = pipe.close().await;
+        assert_eq!(code, Some(0), "{sdk:?}: {log}");
     }
 }
