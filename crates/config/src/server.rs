@@ -332,7 +332,7 @@ fn tools(
             let fault = reading.fault(tool_view.header, &tool_view.path, FaultKind::Conflict, problem);
             reading.faults.push(fault.hint("take one of them out"));
         }
-        let read = tool::of_server(reading, upstream, name, &tool_view);
+        let read = tool::of_server(reading, (upstream, view), name, &tool_view);
         match (&mut tools, read) {
             (Some(tools), Some(read)) => tools.push(read),
             (_, None) => tools = None,

@@ -61,7 +61,7 @@ pub struct ToolSettings {
     pub errors: BTreeMap<String, String>,
     /// The only parts of the answer that leave, as name and JSONPath in the order of the file. `None`: all of it.
     pub returns: Option<Vec<(String, String)>>,
-    /// The deadline of a call; at most `call_timeout_max`.
+    /// The deadline of a call: its own, else that of its upstream; at most `call_timeout_max`.
     pub timeout: Option<Duration>,
     /// When a call is tried again. Only for classes that change nothing.
     pub retry: Option<RetrySettings>,
@@ -186,7 +186,7 @@ impl ConsentWaiver {
 /// One tool of an MCP server, and every fault of it. What only a document has is as if it were not written.
 pub(crate) fn of_server(
     reading: &mut Reading<'_>,
-    upstream: Option<&UpstreamName>,
+    (upstream, upstream_view): (Option<&UpstreamName>, &View<'_>),
     name: &str,
     view: &View<'_>,
 ) -> Option<ToolSettings> {
@@ -215,7 +215,7 @@ pub(crate) fn of_server(
         pages: None,
         errors: BTreeMap::new(),
         returns: parts.returns,
-        timeout: parts.timeout,
+        timeout: parts.timeout.or_else(|| upstream_view.duration("timeout")),
         retry: None,
         long_running: None,
         consent: parts.consent,
@@ -325,7 +325,7 @@ pub(crate) fn read(
             .map_or(Some(None), |pages| self::pages(&pages).map(Some))?,
         errors,
         returns: parts.returns,
-        timeout: parts.timeout,
+        timeout: parts.timeout.or_else(|| upstream_view.duration("timeout")),
         retry: retry.map_or(Some(None), |retry| retry.map(Some))?,
         long_running: long_running?,
         consent: parts.consent,

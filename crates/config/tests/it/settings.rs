@@ -361,9 +361,9 @@ fn upstreams_and_tools_mean_what_they_say_in_the_order_of_the_file() {
         ),
         (Some("tenant"), Some(("$.invoices", "$.tenant")))
     );
-    assert!(
-        list.returns.is_none() && list.retry.is_none() && list.timeout.is_none() && list.facts.is_empty()
-    );
+    assert!(list.returns.is_none() && list.retry.is_none() && list.facts.is_empty());
+    // What it does not say itself, its upstream says.
+    assert_eq!(list.timeout, Some(Duration::from_secs(4)));
 
     assert_eq!(
         pay.owner,

@@ -609,6 +609,26 @@ async fn hl_14_a_lost_session_is_opened_again_and_only_what_changes_nothing_is_c
 // === servers that are down or hostile ===
 
 #[tokio::test]
+async fn can_05_the_deadline_of_an_upstream_holds_for_tools_that_have_none() {
+    let far = FarServer::start(&[MODERN]).await;
+    let house = house(&far, "timeout = \"700ms\"", TOOL).await;
+    let key = house.key("ada").await;
+    let gate = house.serve().await;
+    let client = Mcp::modern(&gate.url, &key);
+    assert_eq!(said(&client.call("far_echo", json!({ "text": "a" })).await), "a");
+    far.service.hold();
+    let result = client.call("far_echo", json!({ "text": "b" })).await;
+    assert_eq!(result["isError"], true, "{result}");
+    far.service.let_go();
+    close(gate).await;
+    let entries = house.ledger().await;
+    let late = &entries.of_kind("outcome")[1];
+    assert_eq!(late["refusal"], "upstream-timeout", "{late}");
+    // The deadline of all calls is 30 seconds.
+    assert!(late["duration_us"].as_u64().unwrap() < 20_000_000, "{late}");
+}
+
+#[tokio::test]
 async fn a_server_that_is_down_keeps_its_tools_listed_and_fails_alone() {
     let (near, down) = (
         FarServer::start(&[MODERN]).await,
