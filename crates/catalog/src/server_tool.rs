@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::ToolSettings;
 use model::{Digest, Object, UpstreamName, Value};
-use openapi::{Projection, infer_tool};
+use openapi::infer_tool;
 use wire::Definition;
 
 use crate::live::{Drift, Live};
@@ -68,13 +68,7 @@ impl Tool {
         bounds: &ToolSettings,
         approved: &ApprovedTool,
     ) -> Result<Self, ReviewFault> {
-        let projection = match &bounds.returns {
-            None => None,
-            Some(returns) => Some(Projection::parse(returns).map_err(|fault| ReviewFault::Returns {
-                key: bounds.key.clone(),
-                fault,
-            })?),
-        };
+        let projection = Self::projection_of(bounds)?;
         let whole = &approved.definition;
         let input = whole.get("inputSchema").filter(|schema| schema.is_object());
         let Some(input) = input else {

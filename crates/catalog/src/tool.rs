@@ -184,13 +184,7 @@ impl Tool {
         document: &Document,
         credentials: &CredentialSettings,
     ) -> Result<Self, ReviewFault> {
-        let projection = match &bounds.returns {
-            None => None,
-            Some(returns) => Some(Projection::parse(returns).map_err(|fault| ReviewFault::Returns {
-                key: bounds.key.clone(),
-                fault,
-            })?),
-        };
+        let projection = Self::projection_of(bounds)?;
         let key = || bounds.key.clone();
         let operation = document
             .find(&bounds.operation)
@@ -292,6 +286,17 @@ impl Tool {
             inference,
             bounds: bounds.clone(),
         })
+    }
+
+    /// Which parts of an answer leave.
+    pub(crate) fn projection_of(bounds: &ToolSettings) -> Result<Option<Projection>, ReviewFault> {
+        let parse = |returns: &Vec<(String, String)>| {
+            Projection::parse(returns).map_err(|fault| ReviewFault::Returns {
+                key: bounds.key.clone(),
+                fault,
+            })
+        };
+        bounds.returns.as_ref().map(parse).transpose()
     }
 
     /// Every argument that the bounds name is one that a caller can send.

@@ -37,13 +37,13 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(link: Streamable, session: Option<String>, listening: Option<DropGuard>) -> Self {
+    pub(crate) fn new(link: Streamable, session: Option<String>) -> Self {
         Self {
             link,
             session,
             mailbox: Arc::default(),
             lost: AtomicBool::new(false),
-            _listening: listening,
+            _listening: None,
         }
     }
 
@@ -169,12 +169,7 @@ impl Exchange {
         revision: Revision,
         deadline: Instant,
     ) -> Result<(), PeerFault> {
-        let post = Post {
-            body: message,
-            version: Some(revision.as_str()),
-            session: self.session.as_deref(),
-            ..Post::default()
-        };
+        let post = unanswered(message, revision, self.session.as_deref());
         self.link
             .notify(post, None, deadline)
             .await
@@ -267,14 +262,19 @@ fn answer_by(
     (id, method): (&Id, &str),
 ) {
     overheard.answer(id, method, move |answer| async move {
-        let post = Post {
-            body: answer,
-            version: Some(revision.as_str()),
-            session: session.as_deref(),
-            ..Post::default()
-        };
+        let post = unanswered(answer, revision, session.as_deref());
         let _ = link.notify(post, None, soon()).await;
     });
+}
+
+/// A message of a session that has no answer.
+fn unanswered(body: Bytes, revision: Revision, session: Option<&str>) -> Post<'_> {
+    Post {
+        body,
+        version: Some(revision.as_str()),
+        session,
+        ..Post::default()
+    }
 }
 
 /// A request of the legacy era that nobody waits for any more, unless it is disarmed.
@@ -291,14 +291,9 @@ impl Drop for Given<'_> {
         };
         let (link, session) = (exchange.link.clone(), exchange.session.clone());
         let body = client::cancelled(self.id, "the caller no longer waits");
-        let version = self.revision.as_str();
+        let revision = self.revision;
         aside(async move {
-            let post = Post {
-                body,
-                version: Some(version),
-                session: session.as_deref(),
-                ..Post::default()
-            };
+            let post = unanswered(body, revision, session.as_deref());
             let _ = link.notify(post, None, soon()).await;
         });
     }

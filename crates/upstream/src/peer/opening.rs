@@ -156,7 +156,7 @@ impl Opener {
             Wanted::Only(revision) => !revision.has_sessions(),
         };
         if probes && let Some(opened) = self.discover_at(link, &overheard, deadline).await? {
-            let exchange = Exchange::new(link.clone(), None, None);
+            let exchange = Exchange::new(link.clone(), None);
             return Ok(self.conversation(exchange, opened, overheard));
         }
         let revision = match self.wanted {
@@ -173,7 +173,7 @@ impl Opener {
             }
         };
         let revision = opened.revision;
-        let exchange = Exchange::new(link.clone(), session, None);
+        let exchange = Exchange::new(link.clone(), session);
         exchange.tell(client::initialized(), revision, deadline).await?;
         let exchange = exchange.listening(revision, &overheard, self.bounds);
         Ok(self.conversation(exchange, opened, overheard))
@@ -186,7 +186,7 @@ impl Opener {
         overheard: &Arc<Overheard>,
         deadline: Instant,
     ) -> Result<Option<Opened>, PeerFault> {
-        let exchange = Exchange::new(link.clone(), None, None);
+        let exchange = Exchange::new(link.clone(), None);
         let trip = Trip::new(deadline, None);
         let asking = self.asking(&Say::Discover, &trip);
         let answered = exchange
@@ -218,7 +218,7 @@ impl Opener {
         overheard: &Arc<Overheard>,
         deadline: Instant,
     ) -> Result<Greeted, PeerFault> {
-        let exchange = Exchange::new(link.clone(), None, None);
+        let exchange = Exchange::new(link.clone(), None);
         let trip = Trip::new(deadline, None);
         let say = Say::Open(revision);
         let asking = Asking {
