@@ -154,6 +154,24 @@ impl House {
     }
 }
 
+/// The part of an API key that is secret: 43 characters, of which any may be the `_` that stands before them too.
+pub fn secret_of(key: &str) -> &str {
+    let (_, secret) = id_and_secret(key);
+    secret
+}
+
+/// The public name of an API key.
+pub fn id_of(key: &str) -> &str {
+    let (id, _) = id_and_secret(key);
+    id
+}
+
+fn id_and_secret(key: &str) -> (&str, &str) {
+    let (id, secret) = key.strip_prefix("th_").unwrap().split_once('_').unwrap();
+    assert_eq!(secret.len(), 43, "an API key");
+    (id, secret)
+}
+
 impl Default for House {
     fn default() -> Self {
         Self::new()

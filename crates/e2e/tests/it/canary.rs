@@ -7,7 +7,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use e2e::client::Mcp;
-use e2e::house::{Gate, House};
+use e2e::house::{Gate, House, secret_of};
 use e2e::issuer::Issuer;
 use e2e::orders;
 use e2e::postgres::Postgres;
@@ -295,7 +295,7 @@ async fn no_secret_is_ever_seen_and_what_callers_say_is_not_kept() {
     );
     secrets.extend([claim.clone(), cookie.clone(), in_query.clone(), basic.clone()]);
     for key in [&ada_key, &bob_key, &bad[3]] {
-        secrets.push(key.splitn(3, '_').nth(2).unwrap().to_owned());
+        secrets.push(secret_of(key).to_owned());
     }
     secrets.push(bad[4].clone());
     // Payloads and signatures; the header of a token is the same for everybody who has one.

@@ -2,7 +2,7 @@
 
 use e2e::client::Mcp;
 use e2e::example::Example;
-use e2e::house::{House, until};
+use e2e::house::{House, id_of, secret_of, until};
 use e2e::said::{Said, run};
 use serde_json::{Value, json};
 
@@ -38,8 +38,8 @@ async fn a_key_is_shown_once_and_stored_nowhere() {
         .await
         .ended(0);
     let key = out.strip_suffix('\n').unwrap();
-    let (id, secret) = key.strip_prefix("th_").unwrap().split_once('_').unwrap();
-    assert!(!key.contains(char::is_whitespace) && secret.len() == 43, "{key}");
+    let (id, secret) = (id_of(key), secret_of(key));
+    assert!(!key.contains(char::is_whitespace), "{key}");
     assert!(err.contains(id) && !err.contains(secret), "{err}");
 
     let made = run(&house, ["keys", "add", "bob", "--expires", "12h", "--json"])
@@ -53,7 +53,7 @@ async fn a_key_is_shown_once_and_stored_nowhere() {
     let disk = bytes_of(&house);
     assert!(has(&disk, id), "the search finds what is there");
     for key in [key, other] {
-        let secret = key.rsplit_once('_').map(|(_, secret)| secret).unwrap();
+        let secret = secret_of(key);
         assert!(!has(&disk, key) && !has(&disk, secret));
         for arguments in [
             &["keys", "list"][..],
@@ -105,7 +105,7 @@ async fn a_revoked_key_ends_and_what_is_no_key_is_not_revoked() {
     let example = Example::start().await;
     let house = &example.house;
     let key = house.key("ada").await;
-    let id = key.split('_').nth(1).unwrap().to_owned();
+    let id = id_of(&key).to_owned();
     let gate = house.serve().await;
     let ada = Mcp::modern(&gate.url, &key);
     assert!(!ada.tools().await.is_empty());
@@ -122,7 +122,7 @@ async fn a_revoked_key_ends_and_what_is_no_key_is_not_revoked() {
             .await
             .ended(66)
             .told(expected);
-        assert!(!said.err.contains(key.rsplit('_').next().unwrap()), "{said:?}");
+        assert!(!said.err.contains(secret_of(&key)), "{said:?}");
     }
     run(house, ["keys", "revoke", &id])
         .await

@@ -84,7 +84,13 @@ fn keys_are_never_alike_and_never_printed() {
     assert_ne!(one.1.id, two.1.id);
     assert_ne!(one.1.hash, two.1.hash);
     let new = generate_key(name("ci"), at(0), None).unwrap();
-    let secret = new.shown.expose_secret().rsplit_once('_').unwrap().1.to_owned();
+    let secret = new
+        .shown
+        .expose_secret()
+        .splitn(3, '_')
+        .nth(2)
+        .unwrap()
+        .to_owned();
     assert!(!format!("{new:?}").contains(&secret));
 }
 
@@ -139,9 +145,7 @@ fn the_last_character_has_one_spelling() {
 fn texts_that_share_a_beginning_with_a_key_are_refused() {
     let (shown, record) = made(None);
     let directory = directory(&[&record]);
-    let (head, secret) = shown
-        .rsplit_once('_')
-        .map_or_else(|| panic!("{shown}"), |_| shown.split_at(shown.len() - 43));
+    let (head, secret) = shown.split_at(shown.len() - 43);
     for text in [
         String::new(),
         "th_".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use e2e::house::{House, text, until};
+use e2e::house::{House, id_of, text, until};
 use e2e::issuer::Issuer;
 use e2e::orders;
 use e2e::service::Service;
@@ -37,10 +37,6 @@ async fn keys_of(house: &House) -> Vec<(String, String)> {
             )
         })
         .collect()
-}
-
-fn id_of(key: &str) -> &str {
-    key.split('_').nth(1).unwrap()
 }
 
 #[tokio::test]
