@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use model::{Caller, Digest, ToolName};
+use model::{Arguments, Caller, Digest, Object, ToolName, Value};
+use wire::Surface;
 
 use crate::admitted::{Admitted, NotAdmitted};
+use crate::offer::URI;
 use crate::tool::Tool;
 
 /// The reviewed tools of all upstreams, in the order of their names.
@@ -79,13 +81,71 @@ impl Catalog {
         }
     }
 
+    /// What a URI stands for, among what `shows` lets be seen: the arguments of the read, and the name of what is read.
+    ///
+    /// One resource fits better than a template, a longer template better than a shorter one.
+    ///
+    /// # Errors
+    /// [`NotAdmitted::Unknown`] if nothing fits, and [`NotAdmitted::Held`] if what fits belongs to several servers: nobody
+    /// could say which of them is meant.
+    pub fn reads(
+        &self,
+        uri: &str,
+        shows: impl Fn(&Tool) -> bool,
+    ) -> Result<(ToolName, Arguments), NotAdmitted> {
+        let mut best: Option<(usize, &Arc<Tool>, Object)> = None;
+        let mut owner = None;
+        for tool in self.tools.values().filter(|tool| shows(tool)) {
+            let Some((exact, values)) = tool.server_tool().and_then(|own| own.reads(uri)) else {
+                continue;
+            };
+            if *owner.get_or_insert(tool.upstream()) != tool.upstream() {
+                return Err(NotAdmitted::Held {
+                    why: format!(
+                        "`{}` and another server have a resource with this URI; read it on the endpoint of one of them",
+                        tool.upstream()
+                    ),
+                });
+            }
+            if best.as_ref().is_none_or(|(known, ..)| exact > *known) {
+                best = Some((exact, tool, values));
+            }
+        }
+        let (_, tool, values) = best.ok_or(NotAdmitted::Unknown)?;
+        let mut arguments = Object::new();
+        arguments.insert(URI.to_owned(), uri.into());
+        arguments.extend(values);
+        let arguments = Arguments::of_texts(&Value::Object(arguments)).ok_or(NotAdmitted::Unknown)?;
+        Ok((tool.name().clone(), arguments))
+    }
+
+    /// The template with this text, among what `shows` lets be seen.
+    ///
+    /// # Errors
+    /// As of [`Self::reads`].
+    pub fn template(&self, text: &str, shows: impl Fn(&Tool) -> bool) -> Result<ToolName, NotAdmitted> {
+        let is_it =
+            |tool: &&Arc<Tool>| tool.surface() == Surface::Templates && tool.origin() == text && shows(tool);
+        let mut found = self.tools.values().filter(is_it);
+        match (found.next(), found.next()) {
+            (Some(tool), None) => Ok(tool.name().clone()),
+            (None, _) => Err(NotAdmitted::Unknown),
+            (Some(_), Some(other)) => Err(NotAdmitted::Held {
+                why: format!(
+                    "`{}` and another server have this template; ask on the endpoint of one of them",
+                    other.upstream()
+                ),
+            }),
+        }
+    }
+
     /// Every tool, in the order of names: the same order for everybody, always (TOOL-02).
     pub fn tools(&self) -> impl ExactSizeIterator<Item = &Arc<Tool>> {
         self.tools.values()
     }
 
     /// The tools behind a name, which need not be there any more: where a page of a list goes on.
-    pub fn tools_after<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a Arc<Tool>> {
+    pub fn tools_after(&self, name: Option<&str>) -> impl Iterator<Item = &Arc<Tool>> + use<'_> {
         use std::ops::Bound;
         let start = name.map_or(Bound::Unbounded, Bound::Excluded);
         self.tools

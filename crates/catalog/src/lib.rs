@@ -24,10 +24,12 @@ mod contract;
 mod live;
 mod lock;
 mod observation;
+mod offer;
 mod operation;
 mod pin;
 mod server_tool;
 mod standing;
+mod template;
 mod tool;
 mod work;
 
@@ -36,7 +38,7 @@ pub use admitted::{Admitted, NotAdmitted};
 pub use book::{Catalog, CatalogFault, Held};
 pub use contract::{Contract, ProbedAnswer};
 pub use live::Drift;
-pub use lock::{ApprovedTool, LOCK_BYTES_MAX, Lock, LockFault, LockedServer};
+pub use lock::{ApprovedDefinition, LOCK_BYTES_MAX, Lock, LockFault, LockedServer};
 pub use observation::{
     OBSERVATIONS_BYTES_MAX, Observation, Observations, ObservationsFault, Sensitive, WitnessState, Witnessed,
 };

@@ -1,12 +1,13 @@
-//! `tollhouse.lock`: what a person approved of MCP servers, tool by tool, as a file for version control.
+//! `tollhouse.lock`: what a person approved of MCP servers, one by one, as a file for version control.
 //!
-//! It holds the whole definitions, so that a difference can be shown word by word, and so that a tool stays known while
+//! It holds the whole definitions, so that a difference can be shown word by word, and so that it stays known while
 //! its server is down. A digest that does not belong to its definition makes the file unusable: somebody edited it.
 
 use std::collections::BTreeMap;
 
 use model::{Digest, JsonLimits, Object, UpstreamName, Value, parse_foreign};
 use serde::{Deserialize, Serialize};
+use wire::Surface;
 
 use crate::pin;
 
@@ -27,15 +28,51 @@ pub struct Lock {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedServer {
-    /// Its tools, by the server's own names.
     #[serde(default)]
-    pub tools: BTreeMap<String, ApprovedTool>,
+    tools: BTreeMap<String, ApprovedDefinition>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    prompts: BTreeMap<String, ApprovedDefinition>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    resources: BTreeMap<String, ApprovedDefinition>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    templates: BTreeMap<String, ApprovedDefinition>,
+    /// Whether it completed arguments when it was approved.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub completes: bool,
 }
 
-/// One approved tool.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde hands over")]
+const fn is_false(truth: &bool) -> bool {
+    !*truth
+}
+
+impl LockedServer {
+    /// What was approved of a kind, by the server's own names, URIs or templates.
+    #[must_use]
+    pub const fn of(&self, surface: Surface) -> &BTreeMap<String, ApprovedDefinition> {
+        match surface {
+            Surface::Tools => &self.tools,
+            Surface::Prompts => &self.prompts,
+            Surface::Resources => &self.resources,
+            Surface::Templates => &self.templates,
+        }
+    }
+
+    /// The same, to change it.
+    pub const fn of_mut(&mut self, surface: Surface) -> &mut BTreeMap<String, ApprovedDefinition> {
+        match surface {
+            Surface::Tools => &mut self.tools,
+            Surface::Prompts => &mut self.prompts,
+            Surface::Resources => &mut self.resources,
+            Surface::Templates => &mut self.templates,
+        }
+    }
+}
+
+/// One approved definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ApprovedTool {
+pub struct ApprovedDefinition {
     digest: Digest,
     /// When it was approved: a time in UTC, RFC 3339.
     pub at: String,
@@ -55,12 +92,12 @@ pub enum LockFault {
     #[error("it is of version {0}; this program reads version {VERSION}")]
     Version(u32),
     /// A definition was changed after it was approved.
-    #[error("the definition of `{tool}` of `{server}` is not the one that was approved; approve it again")]
+    #[error("the definition of `{name}` of `{server}` is not the one that was approved; approve it again")]
     Edited {
         /// The server.
         server: UpstreamName,
-        /// The tool.
-        tool: String,
+        /// The server's own name of it.
+        name: String,
     },
 }
 
@@ -91,13 +128,16 @@ impl Lock {
         }
         let lock: Self = serde_json::from_value(value).map_err(|error| syntax(error.to_string()))?;
         for (server, locked) in &lock.servers {
-            for (name, tool) in &locked.tools {
-                let own = tool.definition.get("name").and_then(Value::as_str);
-                if pin::definition(&tool.definition) != tool.digest || own != Some(name) {
-                    return Err(LockFault::Edited {
-                        server: server.clone(),
-                        tool: name.clone(),
-                    });
+            for surface in Surface::ALL {
+                for (name, approved) in locked.of(surface) {
+                    let own = approved.definition.get(surface.key()).and_then(Value::as_str);
+                    if pin::definition(surface, &approved.definition) != approved.digest || own != Some(name)
+                    {
+                        return Err(LockFault::Edited {
+                            server: server.clone(),
+                            name: name.clone(),
+                        });
+                    }
                 }
             }
         }
@@ -130,12 +170,12 @@ impl Lock {
     }
 }
 
-impl ApprovedTool {
+impl ApprovedDefinition {
     /// A definition, approved now.
     #[must_use]
-    pub fn new(definition: Object, at: jiff::Timestamp, by: &str) -> Self {
+    pub fn new(surface: Surface, definition: Object, at: jiff::Timestamp, by: &str) -> Self {
         Self {
-            digest: pin::definition(&definition),
+            digest: pin::definition(surface, &definition),
             at: at.to_string(),
             by: by.to_owned(),
             definition,
@@ -146,6 +186,12 @@ impl ApprovedTool {
     #[must_use]
     pub const fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// Whether this is what was approved.
+    #[must_use]
+    pub fn is(&self, surface: Surface, definition: &Object) -> bool {
+        pin::definition(surface, definition) == self.digest
     }
 }
 
@@ -163,8 +209,17 @@ mod tests {
         }) else {
             panic!()
         };
-        let tool = ApprovedTool::new(definition, jiff::Timestamp::UNIX_EPOCH, "somebody");
-        lock.server_mut(&name).tools.insert("read".to_owned(), tool);
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let tool = ApprovedDefinition::new(Surface::Tools, definition, at, "somebody");
+        let server = lock.server_mut(&name);
+        server.of_mut(Surface::Tools).insert("read".to_owned(), tool);
+        let Value::Object(definition) = json!({ "uri": "a:b", "name": "B" }) else {
+            panic!()
+        };
+        let resource = ApprovedDefinition::new(Surface::Resources, definition, at, "somebody");
+        server
+            .of_mut(Surface::Resources)
+            .insert("a:b".to_owned(), resource);
         (lock, name)
     }
 
@@ -185,6 +240,8 @@ mod tests {
             ("\"vendor\"", "\"vendors\""),
             ("\"name\": \"read\"", "\"name\": \"write\""),
             ("\"read\": {", "\"reads\": {"),
+            ("\"uri\": \"a:b\"", "\"uri\": \"a:c\""),
+            ("\"a:b\": {", "\"a:c\": {"),
         ] {
             let edited = text.replace(from, to);
             assert_ne!(edited, text);

@@ -8,7 +8,7 @@ use config::{
 };
 use model::{Digest, Object, UpstreamName, Value, canonical};
 use serde_json::json;
-use wire::{Definition, Revision};
+use wire::{Definition, Revision, Surface};
 
 use crate::access::Access;
 
@@ -51,12 +51,18 @@ pub(crate) fn of(
 pub(crate) fn of_server(
     upstream: &UpstreamName,
     bounds: &ToolSettings,
-    definition: &Definition,
+    (surface, definition): (Surface, &Definition),
     approved: Digest,
 ) -> Digest {
+    let what = match surface {
+        Surface::Tools => "tool",
+        Surface::Prompts => "prompt",
+        Surface::Resources => "resource",
+        Surface::Templates => "template",
+    };
     let whole = json!({
         "upstream": upstream,
-        "tool": bounds.operation,
+        (what): bounds.operation,
         "approved": approved,
         "definition": exact(Value::Object(definition.write(Revision::NEWEST_STATELESS))),
         "class": bounds.class,
@@ -69,12 +75,17 @@ pub(crate) fn of_server(
 }
 
 /// The digest of a whole definition as a server gives it, known members or not, without Unicode normalisation. The order of
-/// members says nothing in JSON and is not part of it.
-pub(crate) fn definition(whole: &Object) -> Digest {
-    Digest::of(
-        DEFINITION_TAG,
-        &[&canonical(&exact(Value::Object(whole.clone())))],
-    )
+/// members says nothing in JSON and is not part of it; nor are the length of a resource and the time of its last change,
+/// which say what it holds and not what it is.
+pub(crate) fn definition(surface: Surface, whole: &Object) -> Digest {
+    let mut whole = whole.clone();
+    if surface == Surface::Resources {
+        whole.shift_remove("size");
+        if let Some(annotations) = whole.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.shift_remove("lastModified");
+        }
+    }
+    Digest::of(DEFINITION_TAG, &[&canonical(&exact(Value::Object(whole)))])
 }
 
 fn resource(resource: &ResourceSettings) -> Value {

@@ -1,29 +1,68 @@
-//! A tool of an MCP server behind the gate: the definition that a person approved, whole, and what the server says now.
+//! What an MCP server behind the gate offers: the definition that a person approved, whole, and what the server says now.
+//! How tools are made of it; prompts and resources are `offer.rs`'s.
 
 use std::sync::Arc;
 
 use config::ToolSettings;
 use model::{Digest, Object, UpstreamName, Value};
 use openapi::infer_tool;
-use wire::Definition;
+use wire::{Definition, Item, Surface};
 
 use crate::live::{Drift, Live};
-use crate::lock::ApprovedTool;
+use crate::lock::ApprovedDefinition;
 use crate::pin;
 use crate::standing;
+use crate::template::Template;
 use crate::tool::{ReviewFault, Source, Tool, hints};
 
-/// The tool of a server behind a tool of ours.
+/// The tool, prompt, resource or template of a server behind one of ours.
 #[derive(Debug)]
 pub struct ServerTool {
-    name: String,
-    digest: Digest,
-    closed_schema: Value,
-    live: Live,
+    pub(crate) surface: Surface,
+    pub(crate) name: String,
+    pub(crate) digest: Digest,
+    pub(crate) closed_schema: Value,
+    pub(crate) live: Live,
+    /// How it is listed, where it is no tool.
+    pub(crate) item: Option<Arc<Item>>,
+    /// What its URIs are made of, where it is a template.
+    pub(crate) template: Option<Template>,
+    pub(crate) completes: bool,
 }
 
 impl ServerTool {
-    /// The server's own name of it.
+    /// What it is.
+    #[must_use]
+    pub const fn surface(&self) -> Surface {
+        self.surface
+    }
+
+    /// How it is listed. `None`: it is a tool.
+    #[must_use]
+    pub const fn item(&self) -> Option<&Arc<Item>> {
+        self.item.as_ref()
+    }
+
+    /// Whether the server completes its arguments.
+    #[must_use]
+    pub const fn completes(&self) -> bool {
+        self.completes
+    }
+
+    /// How exactly it fits a URI, and the values of its variables that the URI holds; `None`: it does not. One resource
+    /// fits better than any template.
+    pub(crate) fn reads(&self, uri: &str) -> Option<(usize, Object)> {
+        match self.surface {
+            Surface::Tools | Surface::Prompts => None,
+            Surface::Resources => (self.name == uri).then(|| (usize::MAX, Object::new())),
+            Surface::Templates => {
+                let template = self.template.as_ref()?;
+                Some((template.literal(), template.values(uri)?))
+            }
+        }
+    }
+
+    /// The server's own name of it: of a resource its URI, of a template the template.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -51,7 +90,7 @@ impl ServerTool {
     pub fn compare(&self, said: Option<&Object>) -> bool {
         let drift = match said {
             None => Some(Drift::Gone),
-            Some(definition) if pin::definition(definition) == self.digest => None,
+            Some(definition) if pin::definition(self.surface, definition) == self.digest => None,
             Some(_) => Some(Drift::Changed),
         };
         self.live.note(drift)
@@ -66,7 +105,7 @@ impl Tool {
     pub fn of_server(
         upstream: &UpstreamName,
         bounds: &ToolSettings,
-        approved: &ApprovedTool,
+        approved: &ApprovedDefinition,
     ) -> Result<Self, ReviewFault> {
         let projection = Self::projection_of(bounds)?;
         let whole = &approved.definition;
@@ -109,7 +148,7 @@ impl Tool {
         };
         let inference = infer_tool(whole);
         let digest = approved.digest();
-        let pin = pin::of_server(upstream, bounds, &definition, digest);
+        let pin = pin::of_server(upstream, bounds, (Surface::Tools, &definition), digest);
         Ok(Self {
             upstream: upstream.clone(),
             bounds: bounds.clone(),
@@ -117,6 +156,10 @@ impl Tool {
             argument_names,
             projection,
             source: Source::Server(Box::new(ServerTool {
+                surface: Surface::Tools,
+                item: None,
+                template: None,
+                completes: false,
                 name: bounds.operation.clone(),
                 digest,
                 closed_schema: closed(input),

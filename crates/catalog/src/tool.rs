@@ -13,7 +13,7 @@ use openapi::{
     ProjectionFault, ServerChoice, ServerFault, ToolOptions,
 };
 use serde_json::json;
-use wire::{Definition, Hints};
+use wire::{Definition, Hints, Surface};
 
 use crate::access::{Access, AccessFault};
 use crate::contract::Contract;
@@ -116,6 +116,16 @@ pub enum ReviewFault {
         /// The server's name of it.
         tool: String,
     },
+    /// The approved definition of a prompt or a resource cannot be used.
+    #[error("`{key}`: the approved definition of `{name}` cannot be used: {why}")]
+    Unusable {
+        /// The key of its table.
+        key: String,
+        /// The server's name of it.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The bounds name an argument that the tool has not.
     #[error("`{key}.{part}`: the tool has no argument `{argument}`; it has {}", listed(.known))]
     NoArgument {
@@ -168,6 +178,7 @@ impl ReviewFault {
             Self::Pages { key, .. } => format!("{key}.pages"),
             Self::NoSchema { key, .. } => format!("{key}.tool"),
             Self::Returns { key, .. } => format!("{key}.returns"),
+            Self::Unusable { key, .. } => key.clone(),
             Self::NoArgument { key, part, .. } => format!("{key}.{part}"),
         }
     }
@@ -401,6 +412,12 @@ impl Tool {
             Source::Operation(_) => None,
             Source::Server(tool) => Some(tool),
         }
+    }
+
+    /// What it is to clients: a tool, or something else that a server offers.
+    #[must_use]
+    pub fn surface(&self) -> Surface {
+        self.server_tool().map_or(Surface::Tools, ServerTool::surface)
     }
 
     /// What stands behind it, in words: `GET /invoices/{id}`, or the server's own name of the tool.

@@ -283,6 +283,20 @@ pub(crate) static SERVER_TOOL: Form = Form::new(
     |text| text::prose(text, 256, false),
 );
 
+pub(crate) static SERVER_PROMPT: Form = Form::new(
+    "prompt",
+    "the name of a prompt, as the server spells it",
+    None,
+    |text| text::prose(text, 256, false),
+);
+
+pub(crate) static RESOURCE_URI: Form = Form::new(
+    "URI",
+    "a URI, as the server spells it: file:///srv/docs/start.md",
+    None,
+    text::resource_uri,
+);
+
 // === credentials ===
 
 pub(crate) static BEARER: Form = Form::new(

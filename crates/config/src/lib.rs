@@ -105,6 +105,7 @@ pub use server::{
 pub use settings::{Durability, LedgerSettings, LogFormat, LogLevel, LogSettings, Settings, StdioSettings};
 pub use source::{Owners, SourceSettings, StoreSetting};
 pub use template::template;
+pub use text::is_resource_uri;
 pub use tool::{
     ConsentWaiver, DocumentServerSettings, NestingRule, PagesBy, PagesSettings, ResourceBy, ResourceSettings,
     RetrySettings, RowsSettings, Scope, ToolSettings,

@@ -34,6 +34,12 @@ pub struct ServerSettings {
     pub timeout: Option<Duration>,
     /// The tools that are offered, in the order of the file.
     pub tools: Vec<ToolSettings>,
+    /// The prompts that are offered. The `operation` of each is the server's own name of it.
+    pub prompts: Vec<ToolSettings>,
+    /// The resources that are offered. The `operation` of each is its URI.
+    pub resources: Vec<ToolSettings>,
+    /// The templates of resources that are offered. The `operation` of each is the template.
+    pub templates: Vec<ToolSettings>,
 }
 
 /// How an MCP server is reached.
@@ -153,7 +159,10 @@ pub(crate) fn read(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Op
     };
     let revision = view.text("revision");
     let timeout = timeout(reading, view);
-    let tools = tools(reading, upstream.as_ref(), view);
+    let tools = offered(reading, upstream.as_ref(), view, Kind::Tool);
+    let prompts = offered(reading, upstream.as_ref(), view, Kind::Prompt);
+    let resources = offered(reading, upstream.as_ref(), view, Kind::Resource);
+    one_space(reading, view);
     Some(ServerSettings {
         name: upstream?,
         reach: reach?,
@@ -161,7 +170,24 @@ pub(crate) fn read(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Op
         sharing: view.parsed("sharing", sharing)?,
         timeout,
         tools: tools?,
+        prompts: prompts?,
+        templates: of_template(resources.as_deref()?, view, true),
+        resources: of_template(resources.as_deref()?, view, false),
     })
+}
+
+/// Those of the resources that are templates, or those that are not.
+fn of_template(resources: &[ToolSettings], view: &View<'_>, are_templates: bool) -> Vec<ToolSettings> {
+    let views = view.named("resource").into_iter();
+    let templates: BTreeSet<String> = views
+        .filter(|(_, view)| view.has("template"))
+        .map(|(_, view)| view.path)
+        .collect();
+    let resources = resources.iter();
+    resources
+        .filter(|one| templates.contains(&one.key) == are_templates)
+        .cloned()
+        .collect()
 }
 
 fn command(reading: &mut Reading<'_>, view: &View<'_>) -> Option<CommandSettings> {
@@ -318,28 +344,83 @@ fn url(reading: &mut Reading<'_>, view: &View<'_>) -> Option<UrlSettings> {
     })
 }
 
-fn tools(
+/// What a server offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tool,
+    Prompt,
+    Resource,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Tool, Self::Prompt, Self::Resource];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+        }
+    }
+
+    /// What the server itself calls it.
+    fn own_name(self, name: &str, view: &View<'_>) -> Option<String> {
+        match self {
+            Self::Tool | Self::Prompt => Some(view.text(self.word()).unwrap_or_else(|| name.to_owned())),
+            Self::Resource => view.text("uri").or_else(|| view.text("template")),
+        }
+    }
+}
+
+fn offered(
     reading: &mut Reading<'_>,
     upstream: Option<&UpstreamName>,
     view: &View<'_>,
+    kind: Kind,
 ) -> Option<Vec<ToolSettings>> {
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
-    let mut tools = Some(Vec::new());
-    for (name, tool_view) in view.named("tool") {
-        let tool = tool_view.text("tool").unwrap_or_else(|| name.to_owned());
-        if let Some(first) = known.insert(tool.clone(), name) {
-            let problem = format!("`{name}` and `{first}` are the same tool of the server");
-            let fault = reading.fault(tool_view.header, &tool_view.path, FaultKind::Conflict, problem);
+    let mut offered = Some(Vec::new());
+    for (name, own_view) in view.named(kind.word()) {
+        let own = kind.own_name(name, &own_view);
+        if let Some(own) = &own
+            && let Some(first) = known.insert(own.clone(), name)
+        {
+            let problem = format!(
+                "`{name}` and `{first}` are the same {} of the server",
+                kind.word()
+            );
+            let fault = reading.fault(own_view.header, &own_view.path, FaultKind::Conflict, problem);
             reading.faults.push(fault.hint("take one of them out"));
         }
-        let read = tool::of_server(reading, (upstream, view), name, &tool_view);
-        match (&mut tools, read) {
-            (Some(tools), Some(read)) => tools.push(read),
-            (_, None) => tools = None,
+        let read = own.and_then(|own| tool::of_server(reading, (upstream, view), (name, own), &own_view));
+        match (&mut offered, read) {
+            (Some(offered), Some(read)) => offered.push(read),
+            (_, None) => offered = None,
             (None, Some(_)) => {}
         }
     }
-    tools
+    offered
+}
+
+/// Rules and the ledger know each thing by one name.
+fn one_space(reading: &mut Reading<'_>, view: &View<'_>) {
+    let mut known: BTreeMap<&str, Kind> = BTreeMap::new();
+    for kind in Kind::ALL {
+        for (name, own_view) in view.named(kind.word()) {
+            if let Some(first) = known.insert(name, kind) {
+                let problem = format!("`{name}` is the name of a {}, too", first.word());
+                let fault = reading.fault(own_view.header, &own_view.path, FaultKind::Conflict, problem);
+                let hint = match kind {
+                    Kind::Tool | Kind::Prompt => format!(
+                        "name one of them otherwise here, with `{} = \"{name}\"` in its table",
+                        kind.word()
+                    ),
+                    Kind::Resource => "name one of them otherwise here".to_owned(),
+                };
+                reading.faults.push(fault.hint(&hint));
+            }
+        }
+    }
 }
 
 fn sharing(text: &str) -> Result<Sharing, ()> {

@@ -185,7 +185,10 @@ pub(crate) fn read(
     };
     let (upstreams, servers) = upstream::read(reading, root);
     let of_documents = upstreams.iter().flat_map(|upstream| &upstream.tools);
-    let of_servers = servers.iter().flat_map(|server| &server.tools);
+    let of_servers = servers.iter().flat_map(|server| {
+        let tools = server.tools.iter().chain(&server.prompts);
+        tools.chain(&server.resources).chain(&server.templates)
+    });
     let known = of_documents
         .chain(of_servers)
         .map(|tool| tool.name.clone())

@@ -226,7 +226,7 @@ static STDIO: Section = Section {
 
 static VIEW: Section = Section {
     at: "view.<name>",
-    doc: "An endpoint of its own, `/mcp/view/<name>`, that shows some tools and no other. It gives no right: who may call what is decided by the same rules. Each upstream also has one, `/mcp/<upstream>`, on which its tools have their names without its own in front.",
+    doc: "An endpoint of its own, `/mcp/view/<name>`, that shows some tools, prompts and resources and no other. It gives no right: who may call what is decided by the same rules. Each upstream also has one, `/mcp/<upstream>`, on which its tools and prompts have their names without its own in front.",
     keys: Keys::Here(&[required(
         "tools",
         Kind::List {
@@ -235,7 +235,7 @@ static VIEW: Section = Section {
             max: 10_000,
         },
         "[\"billing_getInvoiceStatus\", \"files_read\"]",
-        "The public names of the tools.",
+        "The public names of the tools, and of prompts and resources.",
     )]),
     choices: &[],
 };

@@ -126,6 +126,35 @@ pub(crate) fn command_word(text: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// Whether a text can be the URI of a resource, or a template of such, in a configuration.
+#[must_use]
+pub fn is_resource_uri(text: &str) -> bool {
+    resource_uri(text).is_ok()
+}
+
+/// The URI of a resource, or a template of such: a scheme, and no character that a URI cannot have.
+pub(crate) fn resource_uri(text: &str) -> Result<(), Wrong> {
+    bounded(text, 2_048)?;
+    if let Some(at) = text.chars().position(|c| c.is_whitespace() || c.is_control()) {
+        return Err(wrong(format!(
+            "has a space or a control character at position {}",
+            at + 1
+        )));
+    }
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme);
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    };
+    if scheme.is_some_and(is_scheme) {
+        Ok(())
+    } else {
+        Err(wrong("has no scheme, as `file:`"))
+    }
+}
+
 /// The name of a variable in the environment of a child.
 pub(crate) fn variable_name(text: &str) -> Result<(), Wrong> {
     bounded(text, 256)?;

@@ -183,21 +183,25 @@ impl ConsentWaiver {
     }
 }
 
-/// One tool of an MCP server, and every fault of it. What only a document has is as if it were not written.
+/// One tool, prompt or resource of an MCP server, and every fault of it. What only a document has is as if it were not
+/// written. `own` is what the server itself calls it.
 pub(crate) fn of_server(
     reading: &mut Reading<'_>,
     (upstream, upstream_view): (Option<&UpstreamName>, &View<'_>),
-    name: &str,
+    (name, own): (&str, String),
     view: &View<'_>,
 ) -> Option<ToolSettings> {
     let public = upstream.and_then(|upstream| public_name(reading, upstream, name, view));
     let class = view.parsed("class", str::parse::<Class>);
-    let parts = Parts::read(reading, view, class);
+    let parts = match view.section.key("consent") {
+        Some(_) => Parts::read(reading, view, class),
+        None => Parts::of_offer(reading, view),
+    };
     let parts = parts?;
     Some(ToolSettings {
         name: public?,
         key: view.path.clone(),
-        operation: view.text("tool").unwrap_or_else(|| name.to_owned()),
+        operation: own,
         title: view.text("title"),
         description: view.text("description"),
         class: class?,
@@ -236,14 +240,29 @@ struct Parts {
 }
 
 impl Parts {
+    /// What is only got or read changes nothing, and needs no approval but its pin.
+    fn of_offer(reading: &mut Reading<'_>, view: &View<'_>) -> Option<Self> {
+        let resource = resource(view);
+        let owner = lookup::owner(reading, view);
+        let facts = facts(reading, view);
+        let timeout = timeout(reading, view);
+        ownership(reading, view);
+        Some(Self {
+            resource,
+            owner,
+            rows: None,
+            facts: facts?,
+            returns: None,
+            timeout,
+            consent: None,
+            approvals: Vec::new(),
+        })
+    }
+
     fn read(reading: &mut Reading<'_>, view: &View<'_>, class: Option<Class>) -> Option<Self> {
         let resource = resource(view);
         let owner = lookup::owner(reading, view);
-        let facts: Vec<_> = view
-            .named("facts")
-            .into_iter()
-            .map(|(name, fact_view)| lookup::fact(reading, name, &fact_view, view))
-            .collect();
+        let facts = facts(reading, view);
         let rows = view.table("rows").map(|rows| {
             Some(RowsSettings {
                 items: rows.text("items")?,
@@ -269,13 +288,22 @@ impl Parts {
             resource,
             owner,
             rows: rows.map_or(Some(None), |rows| rows.map(Some))?,
-            facts: facts.into_iter().collect::<Option<_>>()?,
+            facts: facts?,
             returns,
             timeout,
             consent: consent.map_or(Some(None), |consent| consent.map(Some))?,
             approvals: approvals?,
         })
     }
+}
+
+fn facts(reading: &mut Reading<'_>, view: &View<'_>) -> Option<Vec<FactSettings>> {
+    let facts: Vec<_> = view
+        .named("facts")
+        .into_iter()
+        .map(|(name, fact_view)| lookup::fact(reading, name, &fact_view, view))
+        .collect();
+    facts.into_iter().collect()
 }
 
 /// One tool, and every fault of it.

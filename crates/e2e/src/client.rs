@@ -264,7 +264,13 @@ impl Mcp {
             if let Some(method) = message["method"].as_str() {
                 headers.insert("mcp-method", method.to_owned());
             }
-            if let Some(name) = message["params"]["name"].as_str() {
+            let named = &message["params"]["name"];
+            let named = if named.is_null() {
+                &message["params"]["uri"]
+            } else {
+                named
+            };
+            if let Some(name) = named.as_str() {
                 headers.insert("mcp-name", wire::header::encode(name).into_owned());
             }
         }

@@ -28,6 +28,8 @@ struct Inner {
     /// The revisions that it speaks.
     revisions: Mutex<Vec<String>>,
     tools: Mutex<Vec<Value>>,
+    /// What it has beside tools, by the method that lists it.
+    beside: Mutex<BTreeMap<String, Vec<Value>>>,
     replies: Mutex<BTreeMap<String, Reply>>,
     /// What it was asked, in order: method and parameters, and the session.
     asked: Mutex<Vec<Asked>>,
@@ -65,6 +67,7 @@ impl FarServer {
         let inner = Arc::new(Inner {
             revisions: Mutex::new(revisions.iter().map(|&revision| revision.to_owned()).collect()),
             tools: Mutex::new(vec![echo()]),
+            beside: Mutex::default(),
             replies: Mutex::default(),
             asked: Mutex::default(),
             sessions: Mutex::default(),
@@ -89,7 +92,12 @@ impl FarServer {
         *self.inner.tools.lock().unwrap() = tools;
     }
 
-    /// Answers calls of a tool like this.
+    /// Has other prompts, resources or templates from now on; `method` lists them. It completes arguments, too.
+    pub fn has(&self, method: &str, items: Vec<Value>) {
+        self.inner.beside.lock().unwrap().insert(method.to_owned(), items);
+    }
+
+    /// Answers calls of a tool, or every request with a method like `prompts/get`, like this.
     pub fn reply(&self, tool: &str, reply: impl Fn(&Asked) -> Response + Send + Sync + 'static) {
         self.inner
             .replies
@@ -112,6 +120,11 @@ impl FarServer {
     pub fn asked_for(&self, method: &str) -> Vec<Asked> {
         let asked = self.asked().into_iter();
         asked.filter(|asked| asked.method == method).collect()
+    }
+
+    /// Forgets what it was asked so far.
+    pub fn forget_asked(&self) {
+        self.inner.asked.lock().unwrap().clear();
     }
 
     /// Forgets its sessions: the next message of each is answered 404 (HL-14).
@@ -154,6 +167,18 @@ pub fn events(messages: &[Value]) -> Response {
         .header("content-type", "text/event-stream")
         .body(Body::from(body))
         .unwrap()
+}
+
+/// One item on each page.
+fn page(member: &str, items: &[Value], params: &Value) -> Value {
+    let at: usize = params["cursor"]
+        .as_str()
+        .map_or(0, |cursor| cursor.parse().unwrap());
+    let mut page = json!({ (member): items.iter().skip(at).take(1).collect::<Vec<_>>() });
+    if at + 1 < items.len() {
+        page["nextCursor"] = json!((at + 1).to_string());
+    }
+    page
 }
 
 impl Inner {
@@ -219,7 +244,7 @@ impl Inner {
             "server/discover" => result(
                 asked,
                 json!({
-                    "supportedVersions": spoken, "capabilities": { "tools": {} },
+                    "supportedVersions": spoken, "capabilities": self.capabilities(json!({})),
                     "ttlMs": 0, "cacheScope": "private",
                     "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "far", "version": "1" } },
                 }),
@@ -230,6 +255,19 @@ impl Inner {
                 list["cacheScope"] = json!("private");
                 result(asked, list)
             }
+            "prompts/list" | "resources/list" | "resources/templates/list" => {
+                let mut list = self.list_of(asked);
+                list["ttlMs"] = json!(0);
+                list["cacheScope"] = json!("private");
+                result(asked, list)
+            }
+            "prompts/get" | "resources/read" => {
+                let name = wire::header::decode(header("mcp-name").expect("HM-03").as_bytes()).unwrap();
+                let named = asked.params.get("name").or_else(|| asked.params.get("uri"));
+                assert_eq!(Some(&*name), named.and_then(Value::as_str), "HM-04");
+                self.give(asked)
+            }
+            "completion/complete" => self.give(asked),
             "tools/call" => {
                 let name = wire::header::decode(header("mcp-name").expect("HM-03").as_bytes()).unwrap();
                 assert_eq!(Some(&*name), asked.params["name"].as_str(), "HM-04");
@@ -259,7 +297,7 @@ impl Inner {
             let mut response = result(
                 asked,
                 json!({
-                    "protocolVersion": revision, "capabilities": { "tools": { "listChanged": true } },
+                    "protocolVersion": revision, "capabilities": self.capabilities(json!({ "listChanged": true })),
                     "serverInfo": { "name": "far", "version": "1" },
                 }),
             );
@@ -278,6 +316,10 @@ impl Inner {
         match asked.method.as_str() {
             "tools/list" => result(asked, self.list(&asked.params)),
             "tools/call" => self.call(asked),
+            "prompts/list" | "resources/list" | "resources/templates/list" => {
+                result(asked, self.list_of(asked))
+            }
+            "prompts/get" | "resources/read" | "completion/complete" => self.give(asked),
             "ping" => result(asked, json!({})),
             method if method.starts_with("notifications/") => empty(202),
             // An answer to a request of ours.
@@ -286,17 +328,67 @@ impl Inner {
         }
     }
 
+    fn capabilities(&self, changes: Value) -> Value {
+        let beside = self.beside.lock().unwrap();
+        let mut all = json!({ "tools": changes });
+        for (method, _) in beside.iter() {
+            all[method.split('/').next().unwrap()] = changes.clone();
+        }
+        if !beside.is_empty() {
+            all["completions"] = json!({});
+        }
+        all
+    }
+
     /// One tool on each page.
     fn list(&self, params: &Value) -> Value {
-        let tools = self.tools.lock().unwrap();
-        let at: usize = params["cursor"]
-            .as_str()
-            .map_or(0, |cursor| cursor.parse().unwrap());
-        let mut page = json!({ "tools": tools.iter().skip(at).take(1).collect::<Vec<_>>() });
-        if at + 1 < tools.len() {
-            page["nextCursor"] = json!((at + 1).to_string());
+        page("tools", &self.tools.lock().unwrap(), params)
+    }
+
+    fn list_of(&self, asked: &Asked) -> Value {
+        let member = match asked.method.as_str() {
+            "prompts/list" => "prompts",
+            "resources/list" => "resources",
+            _ => "resourceTemplates",
+        };
+        let beside = self.beside.lock().unwrap();
+        page(
+            member,
+            beside.get(&asked.method).map_or(&[][..], Vec::as_slice),
+            &asked.params,
+        )
+    }
+
+    /// A prompt, a resource or a completion that repeats what was asked.
+    fn give(&self, asked: &Asked) -> Response {
+        let reply = self.replies.lock().unwrap().get(&asked.method).cloned();
+        if let Some(reply) = reply {
+            return reply(asked);
         }
-        page
+        let params = asked.params.clone();
+        result(
+            asked,
+            match asked.method.as_str() {
+                "prompts/get" => json!({
+                    "description": "d", "vendor": { "b": 1, "a": 2 },
+                    "messages": [{ "role": "user", "content": { "type": "text", "text": params["arguments"].to_string() } }],
+                }),
+                "resources/read" => {
+                    let mut read = json!({
+                        "contents": [{ "uri": params["uri"], "text": params["uri"], "vendor": [1.5] }], "vendor": 1,
+                    });
+                    if asked.revision == MODERN {
+                        read["ttlMs"] = json!(700);
+                        read["cacheScope"] = json!("public");
+                    }
+                    read
+                }
+                _ => {
+                    let others = params["context"]["arguments"].to_string();
+                    json!({ "completion": { "values": [params["argument"]["value"], others], "hasMore": false } })
+                }
+            },
+        )
     }
 
     fn call(&self, asked: &Asked) -> Response {

@@ -75,6 +75,12 @@ pub fn assert_answer(revision: &str, method: &str, message: &Value) {
             "ping" => "EmptyResult",
             "tools/list" => "ListToolsResult",
             "tools/call" => "CallToolResult",
+            "prompts/list" => "ListPromptsResult",
+            "prompts/get" => "GetPromptResult",
+            "resources/list" => "ListResourcesResult",
+            "resources/templates/list" => "ListResourceTemplatesResult",
+            "resources/read" => "ReadResourceResult",
+            "completion/complete" => "CompleteResult",
             other => panic!("no schema is known for the result of {other}"),
         };
         assert_valid(revision, definition, result);

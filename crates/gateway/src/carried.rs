@@ -2,11 +2,15 @@
 //!
 //! Blocks are carried whole, with all members that they came with; what leaves is what was looked at. Nothing is repaired.
 
-use model::{Beside, Content, Object, Refusal, RefusalCode, Reply, Value, parse_foreign};
+use model::{Aim, Beside, Content, Object, Refusal, RefusalCode, Reply, Value, parse_foreign};
 use upstream::Said;
-use wire::client::{Called, Ended};
+use wire::Surface;
+use wire::client::{Called, Carried, Ended, ServerError};
 
-use crate::release::{Checks, Released, invalid, length};
+use crate::release::{Checks, Delivery, Released, invalid, length};
+
+/// The longest text of an error that is passed on, in characters.
+const TEXT_MAX: usize = 1_024;
 
 impl Checks<'_> {
     /// Checks what a server said and makes of it what may leave. Also gives whether the tool says that it failed.
@@ -26,12 +30,52 @@ impl Checks<'_> {
                     "the server answers with a result of kind {kind:?}"
                 ))),
             ),
+            Said::Carried(Carried::Complete(object)) => (false, self.whole(object, self.delivers())),
+            Said::Carried(Carried::InputRequired) => (
+                true,
+                Err(broken(
+                    "the server asks for input, for which nothing was declared to it",
+                )),
+            ),
+            Said::Carried(Carried::Other(kind)) => (
+                true,
+                Err(broken(format!(
+                    "the server answers with a result of kind {kind:?}"
+                ))),
+            ),
+            Said::Error(error) if self.tool.surface() != Surface::Tools => (true, Err(self.refused(&error))),
             // In every revision a model can act on words better than on a code (TOOL-08; C3, arguments that do not fit).
             Said::Error(error) => {
                 let text = format!("the server answered with error {}: {}", error.code, error.text);
                 (true, self.checked(Reply::failure(text)))
             }
         }
+    }
+
+    fn delivers(&self) -> fn(Object) -> Delivery {
+        match (self.aim, self.tool.surface()) {
+            (Aim::Complete { .. }, _) => Delivery::Completion,
+            (Aim::Use, Surface::Prompts) => Delivery::Prompt,
+            (Aim::Use, Surface::Tools | Surface::Resources | Surface::Templates) => Delivery::Contents,
+        }
+    }
+
+    /// An error of a server, where only an error can say that something failed (C9).
+    fn refused(&self, error: &ServerError) -> Refusal {
+        let reads = matches!(self.tool.surface(), Surface::Resources | Surface::Templates);
+        let names_uri = error.data.as_ref().is_some_and(|data| data.get("uri").is_some());
+        let code = match error.code {
+            -32_002 if reads => RefusalCode::NoResource,
+            -32_602 if reads && names_uri => RefusalCode::NoResource,
+            -32_602 => RefusalCode::UpstreamParams,
+            _ => RefusalCode::UpstreamError,
+        };
+        let text: String = error.text.chars().take(TEXT_MAX).collect();
+        let refusal = Refusal::new(code, format!("the server answered with error {}", error.code));
+        if code == RefusalCode::NoResource || self.far.reveals(text.as_bytes()) {
+            return refusal;
+        }
+        refusal.with_detail(text)
     }
 
     fn complete(&self, called: Called) -> Result<Released, Refusal> {

@@ -14,6 +14,7 @@ use upstream::{Errand, Far, Preview};
 
 use crate::house::Gateway;
 use crate::pipeline::{Asked, consent, unsafe_request};
+use crate::wanted;
 
 /// The road of one call, as far as it would come.
 #[derive(Debug)]
@@ -123,15 +124,13 @@ impl Gateway {
             ),
         );
 
-        let admitted = match self.catalog.admit(&asked.name, principal.caller(), self.now()) {
+        let named = self.find(asked.wanted, &asked.mount);
+        if let Some(refusal) = named.refused {
+            return explanation.stopped(5, "tool", refusal);
+        }
+        let admitted = match self.catalog.admit(&named.name, principal.caller(), self.now()) {
             Ok(admitted) => admitted,
-            Err(fault) => {
-                let code = match fault {
-                    catalog::NotAdmitted::Unknown => model::RefusalCode::UnknownTool,
-                    catalog::NotAdmitted::Held { .. } => model::RefusalCode::Held,
-                };
-                return explanation.stopped(5, "tool", Refusal::new(code, fault.to_string()));
-            }
+            Err(fault) => return explanation.stopped(5, "tool", wanted::refusal(&fault)),
         };
         let tool = admitted.shared();
         let listed = if self.policy.listable(caller, tool.name()) {
@@ -151,7 +150,7 @@ impl Gateway {
             ),
         );
 
-        let arguments: Arc<Arguments> = Arc::new(asked.arguments);
+        let arguments: Arc<Arguments> = Arc::new(named.arguments);
         if let Err(refusal) = self.schemas.check(&tool, &arguments) {
             return explanation.stopped(6, "arguments", refusal);
         }
@@ -170,6 +169,7 @@ impl Gateway {
             upstream: tool.upstream().clone(),
             arguments: Arc::clone(&arguments),
             injected,
+            aim: named.aim,
         };
         let Some(far) = self.upstreams.get(tool.upstream()) else {
             let refusal = Refusal::new(
@@ -238,7 +238,10 @@ impl Gateway {
         explanation.passed(10, "record", "the intent would be written here");
         let preview = match (far, errand) {
             (Far::Service(service), Errand::Request(outgoing)) => service.preview(&outgoing),
-            (Far::Peer(peer), _) => peer.preview(tool.origin(), &call),
+            (Far::Peer(peer), _) => match tool.server_tool() {
+                Some(offered) => peer.preview(offered, &call),
+                None => return explanation,
+            },
             (Far::Service(_), Errand::Call) => return explanation,
         };
         explanation.passed(11, "request", format!("{} {}", preview.method, preview.url));

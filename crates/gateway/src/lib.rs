@@ -35,14 +35,15 @@ mod session;
 mod slots;
 mod stranger;
 mod stream;
+mod wanted;
 
 pub use arguments::{SchemaFault, usable_schema};
 pub use explain::{Explanation, Step, StepOutcome};
 pub use facts::{FactsFault, Sources};
 pub use house::{Clock, Gateway, GatewayFault, Parts};
 pub use mount::Mount;
-pub use pipeline::{Asked, Flow};
-pub use release::Released;
+pub use pipeline::{Asked, Flow, Wanted};
+pub use release::{Delivery, Released};
 pub use session::{Running, RunningRequest, Session, SessionId, Sessions, SessionsFull};
 pub use stream::{Cursor, Next, NotResumed, Stream, StreamId};
 // Made by whoever reports it, filled by whoever waits for the work.

@@ -1,20 +1,29 @@
-//! `tools/list`: the tools that a caller may use in some way, in a stable order, a page at a time.
+//! The lists: what a caller may use in some way, of each kind, in a stable order, a page at a time.
 //!
-//! The same rules decide here as at the call: a tool is left out only if every call of this caller would be refused.
+//! The same rules decide here as at the call: something is left out only if every call of this caller would be refused.
 
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use catalog::{ServerTool, Tool};
 use identity::Principal;
 use model::ToolName;
-use wire::{Failure, Page};
+use wire::answer::Offers;
+use wire::{Ask, Failure, ItemPage, Page, Surface};
 
 use crate::house::Gateway;
 use crate::mount::Mount;
 
-/// Stands before the name in a cursor, so that another form can be told from this one.
-const FORM: &str = "t1:";
+/// What stands before the name in a cursor of a list, so that one of another list or another form can be told from it.
+const fn form(surface: Surface) -> &'static str {
+    match surface {
+        Surface::Tools => "t1:",
+        Surface::Prompts => "p1:",
+        Surface::Resources => "r1:",
+        Surface::Templates => "m1:",
+    }
+}
 
 impl Gateway {
     /// One page of the tools that this caller may use, as far as `mount` shows them.
@@ -25,35 +34,122 @@ impl Gateway {
     /// # Errors
     /// [`Failure::BadCursor`] for a text that was not given out here (PAG-03).
     pub fn list(&self, principal: &Principal, mount: &Mount, cursor: Option<&str>) -> Result<Page, Failure> {
-        let after = cursor.map(parse).transpose()?;
-        let now = self.now();
-        let mut visible = self
-            .catalog
-            .tools_after(after.as_ref().map(ToolName::as_str))
-            .filter(|tool| mount.shows(tool))
-            .filter(|tool| tool.objection(Some(principal.caller()), now).is_none())
-            .filter(|tool| self.policy.listable(principal.caller(), tool.name()));
-        let mut tools = Vec::new();
-        for tool in visible.by_ref().take(self.limits.tools_per_page) {
-            tools.push(Arc::clone(tool.definition()));
-        }
-        let next = match (tools.last(), visible.next()) {
-            (Some(last), Some(_)) => Some(write(&last.name)),
-            (Some(_) | None, _) => None,
-        };
+        let (tools, next) = self.page(principal, mount, Surface::Tools, cursor)?;
+        let tools = tools.into_iter().map(|tool| Arc::clone(tool.definition()));
         Ok(Page {
-            tools,
+            tools: tools.collect(),
             next,
             left_out: mount.left_out(),
         })
     }
+
+    /// The same of prompts, resources or templates.
+    ///
+    /// # Errors
+    /// As of [`Self::list`].
+    pub fn items(
+        &self,
+        principal: &Principal,
+        mount: &Mount,
+        surface: Surface,
+        cursor: Option<&str>,
+    ) -> Result<ItemPage, Failure> {
+        let (offered, next) = self.page(principal, mount, surface, cursor)?;
+        let items = offered
+            .into_iter()
+            .filter_map(|tool| tool.server_tool()?.item().map(Arc::clone));
+        Ok(ItemPage {
+            surface,
+            items: items.collect(),
+            next,
+            left_out: mount.left_out(),
+        })
+    }
+
+    fn page<'g>(
+        &'g self,
+        principal: &'g Principal,
+        mount: &'g Mount,
+        surface: Surface,
+        cursor: Option<&str>,
+    ) -> Result<(Vec<&'g Arc<Tool>>, Option<String>), Failure> {
+        let after = cursor.map(|cursor| parse(surface, cursor)).transpose()?;
+        let mut visible = self
+            .visible(principal, mount, after)
+            .filter(|tool| tool.surface() == surface);
+        let page: Vec<&Arc<Tool>> = visible.by_ref().take(self.limits.tools_per_page).collect();
+        let next = match (page.last(), visible.next()) {
+            (Some(last), Some(_)) => Some(write(surface, last.name())),
+            (Some(_) | None, _) => None,
+        };
+        Ok((page, next))
+    }
+
+    /// Whether `mount` has anything for a method, whoever asks; if not, the method is not served there.
+    #[must_use]
+    pub fn serves(&self, mount: &Mount, ask: &Ask) -> bool {
+        let has = |is_it: fn(&Tool) -> bool| {
+            let mut tools = self.catalog.tools();
+            tools.any(|tool| is_it(tool) && mount.shows(tool))
+        };
+        match ask {
+            Ask::List { surface, .. } => match surface {
+                Surface::Tools => true,
+                Surface::Prompts => has(|tool| tool.surface() == Surface::Prompts),
+                Surface::Resources | Surface::Templates => has(is_read),
+            },
+            Ask::GetPrompt { .. } => has(|tool| tool.surface() == Surface::Prompts),
+            Ask::ReadResource { .. } => has(is_read),
+            Ask::Complete(_) => has(|tool| tool.server_tool().is_some_and(ServerTool::completes)),
+            Ask::Open(_) | Ask::Discover | Ask::Ping | Ask::CallTool { .. } => true,
+        }
+    }
+
+    /// What there is beside tools for this caller, as far as `mount` shows it.
+    #[must_use]
+    pub fn offers(&self, principal: &Principal, mount: &Mount) -> Offers {
+        let mut offers = Offers::default();
+        // Where there is nothing but tools, nothing is asked of the rules.
+        let beside = |tool: &&Arc<Tool>| tool.surface() != Surface::Tools;
+        if !self.catalog.tools().any(|tool| beside(&tool)) {
+            return offers;
+        }
+        for tool in self.visible(principal, mount, None).filter(beside) {
+            match tool.surface() {
+                Surface::Tools => {}
+                Surface::Prompts => offers.prompts = true,
+                Surface::Resources | Surface::Templates => offers.resources = true,
+            }
+            offers.completions |= tool.server_tool().is_some_and(ServerTool::completes);
+        }
+        offers
+    }
+
+    fn visible<'g>(
+        &'g self,
+        principal: &'g Principal,
+        mount: &'g Mount,
+        after: Option<ToolName>,
+    ) -> impl Iterator<Item = &'g Arc<Tool>> {
+        let now = self.now();
+        self.catalog
+            .tools_after(after.as_ref().map(ToolName::as_str))
+            .filter(|tool| mount.shows(tool))
+            .filter(move |tool| tool.objection(Some(principal.caller()), now).is_none())
+            .filter(|tool| self.policy.listable(principal.caller(), tool.name()))
+    }
 }
 
-fn write(name: &ToolName) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{FORM}{name}"))
+/// Whether it is read by its URI.
+fn is_read(tool: &Tool) -> bool {
+    matches!(tool.surface(), Surface::Resources | Surface::Templates)
 }
 
-fn parse(cursor: &str) -> Result<ToolName, Failure> {
+fn write(surface: Surface, name: &ToolName) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{}{name}", form(surface)))
+}
+
+fn parse(surface: Surface, cursor: &str) -> Result<ToolName, Failure> {
     // The longest cursor that is given out has 90 characters; a longer text is not decoded.
     let bytes = if cursor.len() > 128 {
         None
@@ -62,7 +158,7 @@ fn parse(cursor: &str) -> Result<ToolName, Failure> {
     };
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     text.as_deref()
-        .and_then(|text| text.strip_prefix(FORM))
+        .and_then(|text| text.strip_prefix(form(surface)))
         .and_then(|name| ToolName::parse(name).ok())
         .ok_or(Failure::BadCursor)
 }
@@ -74,7 +170,17 @@ mod tests {
     #[test]
     fn pag_03_a_cursor_is_read_back_and_no_other_text_is_one() {
         let name = ToolName::parse("billing_getInvoiceStatus").unwrap();
-        assert_eq!(parse(&write(&name)), Ok(name));
+        for surface in Surface::ALL {
+            let cursor = write(surface, &name);
+            assert_eq!(parse(surface, &cursor), Ok(name.clone()));
+            for other in Surface::ALL.into_iter().filter(|other| *other != surface) {
+                assert_eq!(
+                    parse(other, &cursor),
+                    Err(Failure::BadCursor),
+                    "{surface:?} {other:?}"
+                );
+            }
+        }
         for text in [
             "",
             "x",
@@ -84,7 +190,7 @@ mod tests {
             &"a".repeat(200),
             &URL_SAFE_NO_PAD.encode("t1:no name"),
         ] {
-            assert_eq!(parse(text), Err(Failure::BadCursor), "{text}");
+            assert_eq!(parse(Surface::Tools, text), Err(Failure::BadCursor), "{text}");
         }
     }
 }

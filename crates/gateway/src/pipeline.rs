@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use audit::{Outcome, OutcomeState, Record, Recorded, Ticket};
-use catalog::{Admitted, NotAdmitted};
+use catalog::{Admitted, NotAdmitted, ServerTool};
 use identity::Principal;
 use jiff::Timestamp;
 use model::{
-    Arguments, Call, CallId, Class, Content, Digest, Fact, Refusal, RefusalCode, Reply, RuleId, Target, Value,
+    Aim, Arguments, Call, CallId, Class, Content, Digest, Fact, Refusal, RefusalCode, Reply, RuleId, Target,
+    Value,
 };
 use policy::{Denied, Permitted, Question};
 use serde_json::json;
@@ -21,12 +22,14 @@ use tokio_util::sync::CancellationToken;
 use upstream::{
     Answer, Ending, Errand, Far, Lane, Lost, Outgoing, PrepareFault, Progress, Said, SendFault, Service, Trip,
 };
+use wire::Surface;
 
 use crate::house::Gateway;
 use crate::mount::Mount;
 use crate::pages::Reading;
-use crate::release::{Checks, Released};
+use crate::release::{Checks, Delivery, Released};
 use crate::session::SessionId;
+use crate::wanted;
 
 /// What comes with a call beside what it asks for.
 #[derive(Debug, Clone)]
@@ -58,12 +61,61 @@ impl Flow {
 /// What a call asks for.
 #[derive(Debug)]
 pub struct Asked {
-    /// The name of the tool, as asked.
-    pub name: String,
-    /// The arguments.
-    pub arguments: Arguments,
+    /// What it wants.
+    pub wanted: Wanted,
     /// Where it was asked: by which names, and what is shown there.
     pub mount: Mount,
+}
+
+/// What a call wants, in the words of its caller.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wanted {
+    /// To have a tool called.
+    Tool {
+        /// Its name, as asked.
+        name: String,
+        /// The arguments.
+        arguments: Arguments,
+    },
+    /// To get a prompt.
+    Prompt {
+        /// Its name, as asked.
+        name: String,
+        /// The arguments.
+        arguments: Arguments,
+    },
+    /// To read a resource.
+    Resource {
+        /// Its URI, as asked.
+        uri: String,
+    },
+    /// To have an argument completed.
+    Completion(wire::Completion),
+}
+
+impl Wanted {
+    /// The method by which it is asked for.
+    #[must_use]
+    pub const fn method(&self) -> &'static str {
+        match self {
+            Self::Tool { .. } => "tools/call",
+            Self::Prompt { .. } => "prompts/get",
+            Self::Resource { .. } => "resources/read",
+            Self::Completion(_) => "completion/complete",
+        }
+    }
+
+    /// What it names, as asked.
+    #[must_use]
+    pub fn named(&self) -> &str {
+        match self {
+            Self::Tool { name, .. } | Self::Prompt { name, .. } => name,
+            Self::Resource { uri } => uri,
+            Self::Completion(completion) => match &completion.of {
+                wire::Reference::Prompt(name) | wire::Reference::Template(name) => name,
+            },
+        }
+    }
 }
 
 /// What is known of a call so far: for the ledger, whatever becomes of it.
@@ -80,9 +132,13 @@ struct Known {
 struct Walk<'a> {
     id: CallId,
     principal: &'a Principal,
+    method: &'static str,
+    /// The public name of what is asked for; what was asked, where nothing has it.
     name: &'a str,
+    surfaces: &'static [Surface],
     mount: &'a Mount,
     arguments: Arc<Arguments>,
+    aim: Aim,
     flow: &'a Flow,
     now: Timestamp,
 }
@@ -109,13 +165,17 @@ impl Gateway {
     /// Cancellation: dropping the future abandons the call. If it was on its way, its outcome is recorded as unknown.
     /// Cancel `flow.cancel` instead to have the call ended in order.
     pub async fn call(&self, principal: &Principal, asked: Asked, flow: &Flow) -> Result<Released, Refusal> {
-        let name = asked.mount.public(&asked.name);
+        let method = asked.wanted.method();
+        let found = self.find(asked.wanted, &asked.mount);
         let walk = Walk {
             id: CallId::new(),
             principal,
-            name: &name,
+            method,
+            name: &found.name,
+            surfaces: found.surfaces,
             mount: &asked.mount,
-            arguments: Arc::new(asked.arguments),
+            arguments: Arc::new(found.arguments),
+            aim: found.aim,
             flow,
             now: self.now(),
         };
@@ -123,20 +183,26 @@ impl Gateway {
         let _slot = step!(self, walk, known, self.slots.take(principal.key()));
 
         // 5. The public name to an admitted tool.
-        let admitted = step!(self, walk, known, self.admit(&walk));
+        let admitted = step!(
+            self,
+            walk,
+            known,
+            found.refused.map_or_else(|| self.admit(&walk), Err)
+        );
         let tool = admitted.shared();
         known.admitted = Some(admitted);
         let deadline = flow.received + self.time_of(&tool);
         let far = step!(self, walk, known, self.far(&tool));
 
         // 6. The arguments against the pinned schema, and whether they can be sent safely.
-        step!(self, walk, known, self.schemas.check(&tool, &walk.arguments));
+        step!(self, walk, known, self.fits(&tool, &walk));
         let call = Call {
             id: walk.id,
             tool: tool.name().clone(),
             upstream: tool.upstream().clone(),
             arguments: Arc::clone(&walk.arguments),
             injected: step!(self, walk, known, self.lookups.injected(&tool, principal)),
+            aim: walk.aim.clone(),
         };
         let errand = step!(
             self,
@@ -177,10 +243,7 @@ impl Gateway {
         known.consent = step!(self, walk, known, consent(&tool, walk.now));
 
         // 10. Write the intent: no record, no call.
-        let intent = self
-            .ledger
-            .intend(permitted, walk.record(&known, "tools/call"), deadline)
-            .await;
+        let intent = self.ledger.intend(permitted, walk.record(&known), deadline).await;
         let (recorded, ticket) = match intent {
             Ok(proof) => proof,
             Err(fault) => {
@@ -210,6 +273,7 @@ impl Gateway {
                 let checks = Checks {
                     call: walk.id,
                     tool: &tool,
+                    aim: &walk.aim,
                     target: known.target.as_ref(),
                     rows: self.rows.get(tool.name()),
                     schemas: &self.schemas,
@@ -304,22 +368,39 @@ impl Gateway {
         }
     }
 
+    /// The arguments against the pinned schema. Of a completion some are still missing, and those that are there are
+    /// declared.
+    fn fits(&self, tool: &catalog::Tool, walk: &Walk<'_>) -> Result<(), Refusal> {
+        match &walk.aim {
+            Aim::Use => self.schemas.check(tool, &walk.arguments),
+            Aim::Complete { argument, .. } => {
+                let is_declared = |name: &String| tool.argument_names().contains(name);
+                let mut names = walk.arguments.object().keys().chain(std::iter::once(argument));
+                if !tool.server_tool().is_some_and(ServerTool::completes) {
+                    return Err(Refusal::new(
+                        RefusalCode::ArgumentsInvalid,
+                        "the server completes no arguments of this",
+                    ));
+                }
+                names.all(is_declared).then_some(()).ok_or_else(|| {
+                    let text = format!("it has the arguments {}", tool.argument_names().join(", "));
+                    Refusal::new(RefusalCode::ArgumentsInvalid, text.clone()).with_detail(text)
+                })
+            }
+        }
+    }
+
     fn admit(&self, walk: &Walk<'_>) -> Result<Admitted, Refusal> {
         let admitted = self.catalog.admit(walk.name, walk.principal.caller(), walk.now);
         let admitted = admitted.and_then(|admitted| {
-            if walk.mount.shows(admitted.tool()) {
+            let tool = admitted.tool();
+            if walk.mount.shows(tool) && walk.surfaces.contains(&tool.surface()) {
                 Ok(admitted)
             } else {
                 Err(NotAdmitted::Unknown)
             }
         });
-        admitted.map_err(|fault| {
-            let code = match fault {
-                NotAdmitted::Unknown => RefusalCode::UnknownTool,
-                NotAdmitted::Held { .. } => RefusalCode::Held,
-            };
-            Refusal::new(code, fault.to_string())
-        })
+        admitted.map_err(|fault| wanted::refusal(&fault))
     }
 
     fn far(&self, tool: &catalog::Tool) -> Result<&Far, Refusal> {
@@ -339,6 +420,10 @@ impl Gateway {
         facts: &[Fact],
     ) -> Result<Permitted<Call>, Denied> {
         let tool = call.tool.clone();
+        // Which rule holds depends on arguments that are not there yet.
+        if let Aim::Complete { .. } = &call.aim {
+            return self.policy.decide_listable(call, walk.principal.caller(), &tool);
+        }
         let question = Question {
             caller: walk.principal.caller(),
             tool: &tool,
@@ -361,7 +446,7 @@ impl Gateway {
             "refused"
         );
         let deadline = Instant::now() + self.limits.ledger_timeout;
-        let record = walk.record(known, "tools/call");
+        let record = walk.record(known);
         if let Err(fault) = self.ledger.refuse(record, &refusal, &known.rules, deadline).await {
             tracing::error!(call = %walk.id, %fault, "a refusal could not be written down");
             return Refusal::new(RefusalCode::LedgerUnavailable, fault.to_string());
@@ -399,6 +484,9 @@ impl Gateway {
             | RefusalCode::UpstreamBroken
             | RefusalCode::UpstreamTimeout
             | RefusalCode::WorkUnknown
+            | RefusalCode::NoResource
+            | RefusalCode::UpstreamError
+            | RefusalCode::UpstreamParams
             | RefusalCode::Cancelled
             | RefusalCode::ResultInvalid
             | RefusalCode::ResultWithheld
@@ -418,7 +506,10 @@ impl Gateway {
             status,
             result,
         } = ended;
-        let text = result.as_ref().ok().map(|released| reply_text(released.reply()));
+        let text = result
+            .as_ref()
+            .ok()
+            .map(|released| delivered_text(released.delivery()));
         let outcome = Outcome {
             state,
             refusal: result.as_ref().err(),
@@ -485,14 +576,14 @@ impl Gateway {
 }
 
 impl Walk<'_> {
-    fn record<'r>(&'r self, known: &'r Known, method: &'r str) -> Record<'r> {
+    fn record<'r>(&'r self, known: &'r Known) -> Record<'r> {
         let tool = known.admitted.as_ref();
         Record {
             call: self.id,
             actor: Some(self.principal.caller()),
             credential: Some(self.principal.credential().to_string()),
             transport: self.flow.transport,
-            method,
+            method: self.method,
             tool: Some(self.name),
             class: tool.map(|tool| tool.tool().class()),
             pin: tool.map(Admitted::pin),
@@ -645,6 +736,16 @@ pub(crate) fn unsafe_request(fault: &PrepareFault) -> Refusal {
         }
         model::Fault::Upstream | model::Fault::Gateway => {
             Refusal::new(RefusalCode::RequestUnsafe, fault.to_string())
+        }
+    }
+}
+
+/// What the digest of what leaves covers.
+fn delivered_text(delivery: &Delivery) -> Cow<'_, str> {
+    match delivery {
+        Delivery::Reply(reply) => reply_text(reply),
+        Delivery::Prompt(object) | Delivery::Contents(object) | Delivery::Completion(object) => {
+            Cow::Owned(Value::Object(object.clone()).to_string())
         }
     }
 }

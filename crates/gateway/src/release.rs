@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use catalog::{Operation, Tool};
 use model::{
-    CallId, Content, JsonLimits, Limits, Media, MediaKind, Object, Refusal, RefusalCode, Reply, Target,
+    Aim, CallId, Content, JsonLimits, Limits, Media, MediaKind, Object, Refusal, RefusalCode, Reply, Target,
     Value, parse_foreign,
 };
 use upstream::{Answer, Far};
@@ -19,7 +19,7 @@ use crate::rows::Rows;
 ///
 /// It cannot be written down by hand:
 /// ```compile_fail,E0451
-/// let forged = gateway::Released { reply: model::Reply::text("x") };
+/// let forged = gateway::Released { delivery: gateway::Delivery::Reply(model::Reply::text("x")) };
 /// ```
 /// nor copied:
 /// ```compile_fail,E0308
@@ -33,26 +33,49 @@ use crate::rows::Rows;
 #[derive(Debug)]
 pub struct Released {
     /// Invariant: checked by `check`.
-    reply: Reply,
+    delivery: Delivery,
+}
+
+/// What may be sent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Delivery {
+    /// The result of a tool.
+    Reply(Reply),
+    /// A prompt: the result of its server, whole.
+    Prompt(Object),
+    /// What a resource holds: the result of its server, whole.
+    Contents(Object),
+    /// Values of an argument: the result of its server, whole.
+    Completion(Object),
 }
 
 impl Released {
     /// What may be sent.
     #[must_use]
-    pub fn into_reply(self) -> Reply {
-        self.reply
+    pub fn into_delivery(self) -> Delivery {
+        self.delivery
     }
 
     /// What may be sent, to look at.
     #[must_use]
-    pub const fn reply(&self) -> &Reply {
-        &self.reply
+    pub const fn delivery(&self) -> &Delivery {
+        &self.delivery
+    }
+
+    /// The result, where it is that of a tool.
+    #[must_use]
+    pub const fn reply(&self) -> Option<&Reply> {
+        match &self.delivery {
+            Delivery::Reply(reply) => Some(reply),
+            Delivery::Prompt(_) | Delivery::Contents(_) | Delivery::Completion(_) => None,
+        }
     }
 }
 
 /// Everything that an answer is checked against.
 pub(crate) struct Checks<'a> {
     pub(crate) tool: &'a Tool,
+    pub(crate) aim: &'a Aim,
     pub(crate) target: Option<&'a Target>,
     pub(crate) rows: Option<&'a Rows>,
     pub(crate) schemas: &'a Schemas,
@@ -76,7 +99,20 @@ impl Checks<'_> {
     pub(crate) fn checked(&self, reply: Reply) -> Result<Released, Refusal> {
         self.hides_credentials(&reply)?;
         self.fits(&reply)?;
-        Ok(Released { reply })
+        Ok(Released {
+            delivery: Delivery::Reply(reply),
+        })
+    }
+
+    /// What a server gave, whole, once no credential stands in it and it is not too long.
+    pub(crate) fn whole(&self, object: Object, make: fn(Object) -> Delivery) -> Result<Released, Refusal> {
+        if self.is_revealed_in_object(&object) {
+            return Err(revealed());
+        }
+        self.fits_beside(length(&object))?;
+        Ok(Released {
+            delivery: make(object),
+        })
     }
 
     /// Work that failed, as a failure that a model can act on: its state, and what a problem document says.
@@ -84,9 +120,7 @@ impl Checks<'_> {
         let mut text = format!("the service says that the work has failed (`{state}`)");
         self.add_problem(&mut text, answer)?;
         let reply = Reply::failure(text);
-        self.hides_credentials(&reply)?;
-        self.fits(&reply)?;
-        Ok(Released { reply })
+        self.checked(reply)
     }
 
     fn success(&self, answer: &Answer) -> Result<Reply, Refusal> {

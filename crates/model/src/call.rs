@@ -89,6 +89,14 @@ impl Arguments {
         Self(Value::Object(Object::new()))
     }
 
+    /// An object of texts, as values that were parsed already. `None`: something in it is no text.
+    #[must_use]
+    pub fn of_texts(value: &Value) -> Option<Self> {
+        let object = value.as_object()?;
+        let are_texts = object.values().all(Value::is_string);
+        are_texts.then(|| Self(Value::Object(object.clone())))
+    }
+
     /// The object.
     #[must_use]
     pub fn object(&self) -> &Object {
@@ -135,6 +143,23 @@ pub struct Call {
     pub arguments: Arc<Arguments>,
     /// What the operator adds and no caller can set: fixed arguments and the caller's scope.
     pub injected: Object,
+    /// What is wanted of it.
+    pub aim: Aim,
+}
+
+/// What a call wants of what it names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Aim {
+    /// To have it carried out, got or read.
+    #[default]
+    Use,
+    /// Values that one of its arguments may have. The arguments of the call are those that are there already.
+    Complete {
+        /// The argument.
+        argument: String,
+        /// What of its value is there already.
+        value: String,
+    },
 }
 
 #[cfg(test)]
@@ -165,6 +190,15 @@ mod tests {
             Arguments::parse(b"{\"a\":1,\"a\":2}", LIMITS),
             Err(ArgumentsFault::Json(_))
         ));
+    }
+
+    #[test]
+    fn texts_are_arguments_and_nothing_else_is() {
+        let parsed = |text: &str| Arguments::of_texts(&serde_json::from_str(text).unwrap());
+        assert!(parsed(r#"{"a":"x"}"#).is_some());
+        for text in [r#"{"a":1}"#, r#"{"a":{"b":"x"}}"#, r#"["a"]"#, "null"] {
+            assert_eq!(parsed(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod refusal;
 mod reply;
 mod secret;
 
-pub use call::{Arguments, ArgumentsFault, Call, CallId};
+pub use call::{Aim, Arguments, ArgumentsFault, Call, CallId};
 pub use caller::{Caller, CallerKey};
 pub use class::{Class, ClassFault};
 pub use digest::Digest;

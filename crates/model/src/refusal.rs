@@ -1,7 +1,8 @@
 //! A no: what the agent may read of it, what the operator reads, and whose fault it was.
 //!
 //! The agent's text is static, so that no rule, host, path, token or upstream text can leak through it. The one
-//! exception, [`Refusal::detail`], is made from the caller's own arguments and the tool's published schema.
+//! exception, [`Refusal::detail`], is made from the caller's own arguments and the tool's published schema; where a server
+//! can say only by an error that something failed, from its words, which are untrusted data like its results.
 
 use std::fmt;
 
@@ -63,6 +64,12 @@ refusals! {
     UnknownTool = "unknown-tool", Caller, "unknown tool";
     /// The tool exists and is held: not enabled, drifted, withdrawn or refused. Reads as unknown to the agent.
     Held = "held", Caller, "unknown tool";
+    /// The server behind the gate has no such resource, as it says.
+    NoResource = "no-resource", Upstream, "resource not found";
+    /// The server behind the gate answered with an error, where only a result can say that something failed.
+    UpstreamError = "upstream-error", Upstream, "the server answered with an error";
+    /// The same, and it says that the parameters are at fault.
+    UpstreamParams = "upstream-params", Caller, "the server refuses the parameters";
     /// The arguments do not fit the pinned input schema.
     ArgumentsInvalid = "arguments-invalid", Caller, "the arguments do not fit the input schema of this tool";
     /// The thing that the call names is not known to the source of owners. Reads as not permitted.
@@ -136,7 +143,8 @@ impl Refusal {
         }
     }
 
-    /// Adds what the agent needs to do better: made from its own arguments and the published schema, nothing else.
+    /// Adds what the agent needs to do better: made from its own arguments and the published schema, or from the words of
+    /// the server that it asks, held against every credential before; nothing else.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());

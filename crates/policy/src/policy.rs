@@ -19,7 +19,7 @@ use crate::listing::{Answers, Known, LeafSet, Leaves, Outlook, Prospect};
 use crate::load::{PolicyFile, load_on_a_large_stack};
 use crate::question::{Case, Form, Question, Types, Unfit, caller_id};
 use crate::reads::Reads;
-use crate::rule::{Rule, RuleSummary};
+use crate::rule::{Effect, Rule, RuleSummary};
 use crate::verdict::{Denied, DeniedWhy, Permitted, Verdict};
 
 /// A set of rules over a set of tools, checked as a whole and never changed afterwards.
@@ -135,6 +135,36 @@ impl Policy {
                 policy: self.version(),
             }),
         }
+    }
+
+    /// Permits what needs no more than that the tool may be shown to the caller: to ask which values an argument may have,
+    /// while the arguments are not all there. See [`listable`](Self::listable).
+    ///
+    /// # Errors
+    /// [`Denied`], as of [`decide`](Self::decide).
+    pub fn decide_listable<T>(
+        &self,
+        subject: T,
+        caller: &Caller,
+        tool: &ToolName,
+    ) -> Result<Permitted<T>, Denied> {
+        let denied = |why: DeniedWhy| Denied {
+            why,
+            policy: self.version(),
+        };
+        if let State::Sealed { why, .. } = &self.state {
+            return Err(denied(DeniedWhy::Sealed(why.clone())));
+        }
+        if !self.listable(caller, tool) {
+            return Err(denied(DeniedWhy::NothingPermits));
+        }
+        let permits = self.rules_for(tool).into_iter();
+        let permits = permits.filter(|rule| rule.effect == Effect::Permit);
+        let verdict = Verdict {
+            rules: permits.map(|rule| rule.id).collect(),
+            policy: self.version(),
+        };
+        Ok(Permitted::new(subject, verdict))
     }
 
     /// Whether to show a tool to a caller: false only where every call would be refused, whatever its arguments,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Asked, Flow, Gateway, Mount, Progress, Session, StreamId};
+use gateway::{Asked, Delivery, Flow, Gateway, Mount, Progress, Session, StreamId, Wanted};
 use identity::Principal;
 use model::{Refusal, RefusalCode, Reply};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 use wire::answer::{self, Said, Step};
-use wire::{Ask, Failure, Id, Request, Revision, Token, sse};
+use wire::{Ask, Failure, Id, Reference, Request, Revision, Surface, Token, sse};
 
 /// What somebody is told who still waits for a call that was cancelled: it was the gate, at the end of `drain_timeout`. In
 /// the stateless era a client cancels by going away; on a pipe, what a client cancelled is known.
@@ -29,7 +29,7 @@ pub(crate) struct CallAsk {
 /// A request: answered at once, or a call that takes its time.
 pub(crate) enum Work {
     Answered { status: u16, body: Option<Bytes> },
-    Call(CallAsk),
+    Call(Box<CallAsk>),
 }
 
 /// Answers what needs no waiting; a call is handed back.
@@ -41,27 +41,43 @@ pub(crate) fn begin(
     request: Request,
 ) -> Work {
     let Request { id, ask, context } = request;
+    if !gateway.serves(mount, &ask) {
+        let failure = Failure::MethodNotFound(ask.method().to_owned());
+        return Work::Answered {
+            status: failure.status(revision),
+            body: answer::error(revision, Some(&id), &failure),
+        };
+    }
+    let work = |wanted: Wanted| {
+        let wire::Context {
+            progress,
+            traceparent,
+            ..
+        } = context;
+        Work::Call(Box::new(CallAsk {
+            id: id.clone(),
+            progress,
+            traceparent,
+            asked: Asked {
+                wanted,
+                mount: mount.clone(),
+            },
+        }))
+    };
     let said = match ask {
-        Ask::CallTool { name, arguments } => {
-            let wire::Context {
-                progress,
-                traceparent,
-                ..
-            } = context;
-            return Work::Call(CallAsk {
-                id,
-                progress,
-                traceparent,
-                asked: Asked {
-                    name,
-                    arguments,
-                    mount: mount.clone(),
-                },
-            });
-        }
+        Ask::CallTool { name, arguments } => return work(Wanted::Tool { name, arguments }),
+        Ask::GetPrompt { name, arguments } => return work(Wanted::Prompt { name, arguments }),
+        Ask::ReadResource { uri } => return work(Wanted::Resource { uri }),
+        Ask::Complete(completion) => return work(Wanted::Completion(completion)),
         Ask::Ping => Ok(Said::Pong),
-        Ask::Discover => Ok(Said::Discovered),
-        Ask::ListTools { cursor } => gateway.list(principal, mount, cursor.as_deref()).map(Said::Tools),
+        Ask::Discover => Ok(Said::Discovered(gateway.offers(principal, mount))),
+        Ask::List {
+            surface: Surface::Tools,
+            cursor,
+        } => gateway.list(principal, mount, cursor.as_deref()).map(Said::Tools),
+        Ask::List { surface, cursor } => gateway
+            .items(principal, mount, surface, cursor.as_deref())
+            .map(Said::Items),
         // Only the opening of a conversation, and that was sorted out before.
         Ask::Open(_) => Err(Failure::InvalidRequest(
             "this conversation is already open".to_owned(),
@@ -88,31 +104,81 @@ pub(crate) async fn call(
     asked: Asked,
     flow: &Flow,
 ) -> Option<Bytes> {
-    let name = asked.name.clone();
+    let named = NamedAs::of(&asked.wanted);
     // On the heap: the walk is ten kilobytes long, and each task that holds it in itself copies it ten times on its way
     // into the runtime and out again.
     match Box::pin(gateway.call(principal, asked, flow)).await {
-        Ok(released) => Some(
-            gateway
-                .server()
-                .result(revision, id, &Said::Called(released.into_reply())),
-        ),
-        Err(refusal) => refused(gateway, revision, id, &name, &refusal),
+        Ok(released) => {
+            let said = match released.into_delivery() {
+                Delivery::Reply(reply) => Said::Called(reply),
+                Delivery::Prompt(object) => Said::Prompt(object),
+                Delivery::Contents(object) => Said::Contents(object),
+                Delivery::Completion(object) => Said::Completed(object),
+            };
+            Some(gateway.server().result(revision, id, &said))
+        }
+        Err(refusal) => refused(gateway, revision, id, &named, &refusal),
     }
+}
+
+/// What was asked for, as far as a refusal has to know it.
+enum NamedAs {
+    Tool(String),
+    Prompt(String),
+    Resource(String),
 }
 
 /// A refusal, as its reader can act on it: an unknown tool is an error of the protocol, all else a failed result that
 /// the model reads (TOOL-08).
-fn refused(gateway: &Gateway, revision: Revision, id: &Id, name: &str, refusal: &Refusal) -> Option<Bytes> {
-    match refusal.code() {
-        RefusalCode::Cancelled => None,
-        RefusalCode::UnknownTool | RefusalCode::Held => {
-            let shown: String = name.chars().take(64).collect();
-            answer::error(revision, Some(id), &Failure::UnknownTool(shown))
-        }
-        _ => {
+fn refused(
+    gateway: &Gateway,
+    revision: Revision,
+    id: &Id,
+    named: &NamedAs,
+    refusal: &Refusal,
+) -> Option<Bytes> {
+    let failure = match (refusal.code(), named) {
+        (RefusalCode::Cancelled, _) => return None,
+        (RefusalCode::UnknownTool | RefusalCode::Held, named) => named.unknown(),
+        (RefusalCode::NoResource, NamedAs::Resource(uri)) => Failure::NoResource(uri.clone()),
+        (_, NamedAs::Tool(_)) => {
             let said = Said::Called(Reply::failure(refusal.for_agent()));
-            Some(gateway.server().result(revision, id, &said))
+            return Some(gateway.server().result(revision, id, &said));
+        }
+        (RefusalCode::ArgumentsInvalid | RefusalCode::RequestUnsafe, _) => {
+            Failure::InvalidParams(refusal.for_agent())
+        }
+        (code @ (RefusalCode::UpstreamError | RefusalCode::UpstreamParams), _) => Failure::Upstream {
+            is_params: code == RefusalCode::UpstreamParams,
+            text: refusal.detail().unwrap_or(code.for_agent()).to_owned(),
+        },
+        (_, _) => Failure::Refused(refusal.for_agent()),
+    };
+    answer::error(revision, Some(id), &failure)
+}
+
+impl NamedAs {
+    fn of(wanted: &Wanted) -> Self {
+        let name = wanted.named().to_owned();
+        match wanted {
+            Wanted::Tool { .. } => Self::Tool(name),
+            Wanted::Prompt { .. } => Self::Prompt(name),
+            Wanted::Resource { .. } => Self::Resource(name),
+            Wanted::Completion(completion) => match completion.of {
+                Reference::Prompt(_) => Self::Prompt(name),
+                Reference::Template(_) => Self::Resource(name),
+            },
+        }
+    }
+
+    /// The error for what is not there; it reads the same for what is not for this caller.
+    fn unknown(&self) -> Failure {
+        let short = |name: &String| name.chars().take(64).collect::<String>();
+        match self {
+            Self::Tool(name) => Failure::UnknownTool(short(name)),
+            Self::Prompt(name) => Failure::UnknownPrompt(short(name)),
+            // A client holds the URI of the error against the one that it asked for.
+            Self::Resource(uri) => Failure::NoResource(uri.clone()),
         }
     }
 }

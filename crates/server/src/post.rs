@@ -121,7 +121,7 @@ fn open(face: &Face, principal: &Caller, id: &Id, opening: &Opening, around: &Ar
             refuse::with_status(503, opening.revision, Some(id), &failure)
         }
         Ok(session) => {
-            let said = answer::Said::Opened;
+            let said = answer::Said::Opened(gateway.offers(principal, &face.1));
             let body = gateway.server().result(session.revision(), id, &said);
             let mut response = whole(200, Some(body), around);
             if let Ok(value) = HeaderValue::from_str(session.id().as_str()) {
@@ -200,7 +200,7 @@ async fn call_alone(
     face: &Face,
     principal: Caller,
     revision: Revision,
-    ask: CallAsk,
+    ask: Box<CallAsk>,
     around: &Around,
 ) -> Response {
     let cancel = face.0.closing.child_token();
@@ -210,7 +210,7 @@ async fn call_alone(
         progress,
         traceparent,
         asked,
-    } = ask;
+    } = *ask;
     let flow = around.flow(traceparent, cancel, None);
     let gateway = Arc::clone(&face.0.gateway);
     if around.json && progress.is_none() {
@@ -255,7 +255,7 @@ async fn call_in_session(
     face: &Face,
     principal: Caller,
     session: Arc<Session>,
-    ask: CallAsk,
+    ask: Box<CallAsk>,
     around: &Around,
 ) -> Response {
     let revision = session.revision();
@@ -264,7 +264,7 @@ async fn call_in_session(
         progress,
         traceparent,
         asked,
-    } = ask;
+    } = *ask;
     let Some(running) = session.running().start(&id) else {
         let failure = Failure::InvalidRequest("a request with this id is still running".to_owned());
         return refuse::failure(revision, Some(&id), &failure);
@@ -367,12 +367,13 @@ async fn element(
         Inbound::Refused { id, failure } => answer::error(revision, id.as_ref(), &failure),
         Inbound::Request(request) => match begin(&face.0.gateway, &principal, &face.1, revision, *request) {
             Work::Answered { body, .. } => body,
-            Work::Call(CallAsk {
-                id,
-                asked,
-                traceparent,
-                ..
-            }) => {
+            Work::Call(ask) => {
+                let CallAsk {
+                    id,
+                    asked,
+                    traceparent,
+                    ..
+                } = *ask;
                 let Some(running) = session.running().start(&id) else {
                     let failure =
                         Failure::InvalidRequest("a request with this id is still running".to_owned());

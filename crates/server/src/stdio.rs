@@ -202,7 +202,7 @@ impl Pipe {
         match sort(line, *session, self.gateway.limits()) {
             Line::Opening { id, opening } => {
                 *session = Some(opening.revision);
-                let said = answer::Said::Opened;
+                let said = answer::Said::Opened(self.gateway.offers(&self.principal, &self.mount));
                 self.say(Some(self.gateway.server().result(opening.revision, &id, &said)))
                     .await;
             }
@@ -276,13 +276,13 @@ impl Pipe {
         }
     }
 
-    async fn call(&self, revision: Revision, ask: CallAsk, running: RunningRequest) -> Option<Bytes> {
+    async fn call(&self, revision: Revision, ask: Box<CallAsk>, running: RunningRequest) -> Option<Bytes> {
         let CallAsk {
             id,
             progress,
             traceparent,
             asked,
-        } = ask;
+        } = *ask;
         let flow = Flow {
             transport: "stdio",
             received: Instant::now(),
@@ -339,7 +339,7 @@ enum Begun {
     /// There is nothing more to do than to say this.
     Said(Option<Bytes>),
     /// A call, whose id is in use until it has ended.
-    Call(CallAsk, RunningRequest),
+    Call(Box<CallAsk>, RunningRequest),
 }
 
 enum Read {

@@ -246,7 +246,8 @@ fn put_together(
         }
         let is_held =
             |bounds: &&ToolSettings| served.held.iter().any(|held| held.name == bounds.name.as_str());
-        unapproved.extend(server.tools.iter().filter(is_held).map(|bounds| (server, bounds)));
+        let offered = servers::offered(server).map(|(_, bounds)| bounds);
+        unapproved.extend(offered.filter(is_held).map(|bounds| (server, bounds)));
         tools.extend(served.tools);
         held.extend(served.held);
     }

@@ -23,13 +23,13 @@ use std::time::Duration;
 use audit::Recorded;
 use catalog::{Catalog, ServerTool, Tool};
 use config::{CommandSettings, ServerSettings, Sharing, Transport, UrlSettings};
-use model::{Call, CallerKey, Limits, Object, UpstreamName, Value};
+use model::{Aim, Call, CallerKey, Limits, Object, UpstreamName, Value};
 use policy::Permitted;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wire::client::{Called, Ended, Opened, Say, ServerError, Speaker, Surface, mirrored};
+use wire::client::{Called, Carried, Ended, Opened, Say, ServerError, Speaker, Surface, mirrored};
 use wire::{Identity, Revision};
 
 use crate::child::{Children, StartFault, Yard};
@@ -121,8 +121,10 @@ impl std::fmt::Display for LaneKey {
 /// What a server said to a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
-    /// It ended.
+    /// A call of a tool ended.
     Ended(Ended),
+    /// A prompt, a resource or a completion came, or did not.
+    Carried(Carried),
     /// With an error instead of a result.
     Error(ServerError),
 }
@@ -134,6 +136,32 @@ pub struct Survey {
     pub opened: Opened,
     /// Its tools, whole.
     pub tools: Vec<Object>,
+    /// Its prompts, whole.
+    pub prompts: Vec<Object>,
+    /// Its resources, whole.
+    pub resources: Vec<Object>,
+    /// Its templates of resources, whole.
+    pub templates: Vec<Object>,
+}
+
+impl Survey {
+    /// Whether it says that it completes arguments. In the oldest revision there is no word for it; what completes there is
+    /// found out by asking.
+    #[must_use]
+    pub fn completes(&self) -> bool {
+        self.opened.capabilities.contains_key("completions") || !self.opened.revision.has_completions()
+    }
+
+    /// What it has of a kind.
+    #[must_use]
+    pub fn of(&self, surface: Surface) -> &[Object] {
+        match surface {
+            Surface::Tools => &self.tools,
+            Surface::Prompts => &self.prompts,
+            Surface::Resources => &self.resources,
+            Surface::Templates => &self.templates,
+        }
+    }
 }
 
 impl Peer {
@@ -253,8 +281,21 @@ impl Peer {
 
     /// What would be sent for a call, for people.
     #[must_use]
-    pub fn preview(&self, tool: &str, call: &Call) -> Preview {
+    pub fn preview(&self, tool: &ServerTool, call: &Call) -> Preview {
         let arguments = merged(call);
+        let (method_of_mcp, params) = match tool.surface() {
+            Surface::Tools => (
+                "tools/call",
+                json!({ "name": tool.name(), "arguments": arguments }),
+            ),
+            Surface::Prompts => (
+                "prompts/get",
+                json!({ "name": tool.name(), "arguments": arguments }),
+            ),
+            Surface::Resources | Surface::Templates => {
+                ("resources/read", json!({ "uri": arguments.get("uri") }))
+            }
+        };
         let (method, url) = match &self.far {
             Far::Command { settings, .. } => ("to standard input of".to_owned(), settings.command.join(" ")),
             Far::Url { url, .. } => ("POST".to_owned(), url.clone()),
@@ -264,10 +305,7 @@ impl Peer {
             url,
             headers: Vec::new(),
             credential: None,
-            body: Some(
-                json!({ "method": "tools/call", "params": { "name": tool, "arguments": arguments } })
-                    .to_string(),
-            ),
+            body: Some(json!({ "method": method_of_mcp, "params": params }).to_string()),
         }
     }
 
@@ -301,10 +339,10 @@ impl Peer {
             )));
         };
         let arguments = merged(&call);
-        let params = mirrored(&tool.definition().input_schema, &arguments);
-        let say = Say::Call {
-            name: server_tool.name(),
-            arguments: &arguments,
+        let say = say(server_tool, &call, &arguments);
+        let params = match say {
+            Say::Call { .. } => mirrored(&tool.definition().input_schema, &arguments),
+            _ => Vec::new(),
         };
         progress.is_told();
         let mut may_again = !tool.class().changes_state();
@@ -318,9 +356,15 @@ impl Peer {
             match conversation.call(&say, &params, trip, progress).await {
                 Ok(Ok(result)) => {
                     let revision = conversation.opened().revision;
-                    let ended = Called::read(revision, &result, self.opener.bounds.json)
-                        .map_err(|fault| SendFault::Unreadable(fault.to_string()))?;
-                    return Ok(Said::Ended(ended));
+                    let json = self.opener.bounds.json;
+                    return match say {
+                        Say::Call { .. } => Called::read(revision, &result, json)
+                            .map(Said::Ended)
+                            .map_err(|fault| SendFault::Unreadable(fault.to_string())),
+                        _ => Carried::read(revision, say.method(), &result, json)
+                            .map(Said::Carried)
+                            .map_err(|fault| SendFault::Unreadable(fault.to_string())),
+                    };
                 }
                 Ok(Err(error)) => return Ok(Said::Error(error)),
                 Err(PeerFault::Link(fault)) if may_again && may_help(&fault) => may_again = false,
@@ -335,7 +379,7 @@ impl Peer {
     /// [`PeerFault`]; nothing is noted then.
     pub async fn check(self: &Arc<Self>, catalog: &Catalog, deadline: Instant) -> Result<(), PeerFault> {
         let conversation = self.ready(&LaneKey::Own, deadline, catalog).await?;
-        self.read_tools(&conversation, deadline, catalog).await
+        self.read_lists(&conversation, deadline, catalog).await
     }
 
     /// What the server is and has.
@@ -344,10 +388,12 @@ impl Peer {
     /// [`PeerFault`].
     pub async fn survey(self: &Arc<Self>, deadline: Instant) -> Result<Survey, PeerFault> {
         let conversation = self.ready(&LaneKey::Own, deadline, &Catalog::default()).await?;
-        let tools = self.tools(&conversation, deadline).await?;
         Ok(Survey {
             opened: conversation.opened().clone(),
-            tools,
+            tools: self.list(&conversation, Surface::Tools, deadline).await?,
+            prompts: self.list(&conversation, Surface::Prompts, deadline).await?,
+            resources: self.list(&conversation, Surface::Resources, deadline).await?,
+            templates: self.templates(&conversation, deadline).await?,
         })
     }
 
@@ -394,7 +440,7 @@ impl Peer {
         if let Some(conversation) = open.as_ref().filter(|conversation| conversation.is_open()) {
             let conversation = Arc::clone(conversation);
             if conversation.take_stale() || conversation.is_list_older_than(self.list_age_max) {
-                let read = self.read_tools(&conversation, deadline, catalog).await;
+                let read = self.read_lists(&conversation, deadline, catalog).await;
                 if let Err(fault) = read {
                     // What has changed and could not be read is asked again by the next call.
                     conversation.make_stale();
@@ -413,7 +459,7 @@ impl Peer {
             }
         };
         *self.known() = Some(conversation.opened().revision);
-        self.read_tools(&conversation, deadline, catalog)
+        self.read_lists(&conversation, deadline, catalog)
             .await
             .map_err(PeerFault::unsent)?;
         *open = Some(Arc::clone(&conversation));
@@ -479,35 +525,75 @@ impl Peer {
         }
     }
 
-    async fn tools(&self, conversation: &Conversation, deadline: Instant) -> Result<Vec<Object>, PeerFault> {
-        if conversation.opened().lists(Surface::Tools) {
-            conversation.list(Surface::Tools, deadline).await
+    async fn list(
+        &self,
+        conversation: &Conversation,
+        surface: Surface,
+        deadline: Instant,
+    ) -> Result<Vec<Object>, PeerFault> {
+        if conversation.opened().lists(surface) {
+            conversation.list(surface, deadline).await
         } else {
             Ok(Vec::new())
         }
     }
 
-    /// Reads the list of tools and notes in the catalogue what departs from what was approved.
-    async fn read_tools(
+    /// Its templates. Templates have no capability of their own, and a server that has only resources may not know the
+    /// method.
+    async fn templates(
+        &self,
+        conversation: &Conversation,
+        deadline: Instant,
+    ) -> Result<Vec<Object>, PeerFault> {
+        match self.list(conversation, Surface::Templates, deadline).await {
+            Err(PeerFault::NotListed { error, .. }) if error.code == -32_601 => Ok(Vec::new()),
+            listed => listed,
+        }
+    }
+
+    /// Reads the lists of what was approved, and notes in the catalogue what departs from it.
+    async fn read_lists(
         &self,
         conversation: &Conversation,
         deadline: Instant,
         catalog: &Catalog,
     ) -> Result<(), PeerFault> {
         let asked = Instant::now();
-        let listed = self.tools(conversation, deadline).await?;
+        for surface in Surface::ALL {
+            // A list of which nothing was approved is not asked for, except that of tools: it shows that the server answers.
+            if surface != Surface::Tools && !self.has_approved(surface, catalog) {
+                continue;
+            }
+            let listed = match surface {
+                Surface::Templates => self.templates(conversation, deadline).await?,
+                Surface::Tools | Surface::Prompts | Surface::Resources => {
+                    self.list(conversation, surface, deadline).await?
+                }
+            };
+            self.compare(surface, &listed, catalog);
+        }
         conversation.is_listed(asked);
+        Ok(())
+    }
+
+    fn has_approved(&self, surface: Surface, catalog: &Catalog) -> bool {
+        let mut own = catalog.tools().filter(|tool| *tool.upstream() == self.name);
+        own.any(|tool| tool.surface() == surface)
+    }
+
+    fn compare(&self, surface: Surface, listed: &[Object], catalog: &Catalog) {
         let by_name: HashMap<&str, &Object> = listed
             .iter()
-            .filter_map(|tool| Some((tool.get("name").and_then(Value::as_str)?, tool)))
+            .filter_map(|item| Some((item.get(surface.key()).and_then(Value::as_str)?, item)))
             .collect();
-        let own = catalog.tools().filter(|tool| *tool.upstream() == self.name);
-        for (tool, server_tool) in own.filter_map(|tool| Some((tool, tool.server_tool()?))) {
-            if server_tool.compare(by_name.get(server_tool.name()).copied()) {
-                heard_of(tool, server_tool);
+        for tool in catalog.tools().filter(|tool| *tool.upstream() == self.name) {
+            if let Some(offered) = tool.server_tool()
+                && offered.surface() == surface
+                && offered.compare(by_name.get(offered.name()).copied())
+            {
+                heard_of(tool, offered);
             }
         }
-        Ok(())
     }
 
     fn slot(&self, key: &LaneKey) -> Result<Slot, PeerFault> {
@@ -583,6 +669,26 @@ impl Peer {
 
     fn known(&self) -> MutexGuard<'_, Option<Revision>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a call is in the words of the protocol.
+fn say<'c>(offered: &'c ServerTool, call: &'c Call, arguments: &'c Object) -> Say<'c> {
+    let name = offered.name();
+    if let Aim::Complete { argument, value } = &call.aim {
+        return Say::Complete {
+            surface: offered.surface(),
+            of: name,
+            argument: (argument, value),
+            others: arguments,
+        };
+    }
+    match offered.surface() {
+        Surface::Tools => Say::Call { name, arguments },
+        Surface::Prompts => Say::Get { name, arguments },
+        Surface::Resources | Surface::Templates => Say::Read {
+            uri: arguments.get("uri").and_then(Value::as_str).unwrap_or(name),
+        },
     }
 }
 

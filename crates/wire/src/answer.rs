@@ -9,27 +9,47 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use crate::block::{Blocks, have_text};
+use crate::block::{Blocks, Messages, have_text};
 use crate::context::Identity;
 use crate::definition::{Definition, Page, knows_structured};
 use crate::failure::Failure;
 use crate::http::offered;
 use crate::id::{Id, Token};
+use crate::item::{Item, ItemPage};
 use crate::revision::{Era, Revision};
 
 /// What is answered to an [`crate::Ask`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
     /// To `initialize`: the conversation is open.
-    Opened,
+    Opened(Offers),
     /// To `server/discover`.
-    Discovered,
+    Discovered(Offers),
     /// To `ping`.
     Pong,
     /// To `tools/list`.
     Tools(Page),
+    /// To the other lists.
+    Items(ItemPage),
+    /// To `prompts/get`: a checked result, whole.
+    Prompt(Object),
+    /// To `resources/read`: a checked result, whole.
+    Contents(Object),
+    /// To `completion/complete`: a checked result, whole.
+    Completed(Object),
     /// To `tools/call`: a checked reply, or a refusal that the model can read.
     Called(Reply),
+}
+
+/// What there is beside tools, for this caller in this place: no more is said to be there than can be carried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// Prompts.
+    pub prompts: bool,
+    /// Resources or templates.
+    pub resources: bool,
+    /// Arguments that can be completed.
+    pub completions: bool,
 }
 
 /// Who answers, and how long answers may be kept: the same for every message of a server.
@@ -75,8 +95,17 @@ impl Server {
         }
     }
 
-    fn capabilities() -> Value {
-        json!({ "tools": {} })
+    fn capabilities(revision: Revision, offers: Offers) -> Value {
+        let mut capabilities = json!({ "tools": {} });
+        let mut add = |is_there: bool, name: &str| {
+            if is_there && let Some(object) = capabilities.as_object_mut() {
+                object.insert(name.to_owned(), json!({}));
+            }
+        };
+        add(offers.prompts, "prompts");
+        add(offers.resources, "resources");
+        add(offers.completions && revision.has_completions(), "completions");
+        capabilities
     }
 }
 
@@ -90,7 +119,7 @@ pub fn error(revision: Revision, id: Option<&Id>, failure: &Failure) -> Option<B
         jsonrpc: "2.0",
         id,
         error: ErrorBody {
-            code: failure.code(),
+            code: failure.code(revision),
             message: failure.to_string(),
             data: failure.data(),
         },
@@ -222,18 +251,18 @@ impl Serialize for Body<'_> {
             map.serialize_entry("resultType", "complete")?;
         }
         match said {
-            Said::Opened => {
+            Said::Opened(offers) => {
                 map.serialize_entry("protocolVersion", revision.as_str())?;
-                map.serialize_entry("capabilities", &Server::capabilities())?;
+                map.serialize_entry("capabilities", &Server::capabilities(revision, *offers))?;
                 map.serialize_entry("serverInfo", &server.implementation(revision))?;
                 if let Some(instructions) = &server.instructions {
                     map.serialize_entry("instructions", instructions)?;
                 }
             }
-            Said::Discovered => {
+            Said::Discovered(offers) => {
                 let versions: Vec<_> = offered().into_iter().map(Revision::as_str).collect();
                 map.serialize_entry("supportedVersions", &versions)?;
-                map.serialize_entry("capabilities", &Server::capabilities())?;
+                map.serialize_entry("capabilities", &Server::capabilities(revision, *offers))?;
                 if let Some(instructions) = &server.instructions {
                     map.serialize_entry("instructions", instructions)?;
                 }
@@ -254,21 +283,43 @@ impl Serialize for Body<'_> {
                     map.serialize_entry("nextCursor", next)?;
                 }
             }
+            Said::Items(page) => {
+                let write = |item: &std::sync::Arc<Item>| item.write(revision, page.left_out);
+                let items: Vec<Object> = page.items.iter().map(write).collect();
+                map.serialize_entry(page.surface.member(), &items)?;
+                if let Some(next) = &page.next {
+                    map.serialize_entry("nextCursor", next)?;
+                }
+            }
+            Said::Prompt(object) => self.prompt(&mut map, object)?,
+            Said::Contents(object) | Said::Completed(object) => whole(&mut map, object)?,
             Said::Called(reply) => self.called(&mut map, reply)?,
         }
         if modern {
             // CACHE-01: only on results that may be kept. What one caller may see is not for another's cache.
             match said {
-                Said::Discovered | Said::Tools(_) => {
+                Said::Discovered(_) | Said::Tools(_) | Said::Items(_) => {
                     map.serialize_entry("ttlMs", &server.ttl_ms)?;
                     map.serialize_entry("cacheScope", "private")?;
                 }
-                Said::Opened | Said::Pong | Said::Called(_) => {}
+                // What its server does not let anybody keep, nobody keeps (C3).
+                Said::Contents(object) => {
+                    let kept = object.get("ttlMs").filter(|ttl| ttl.is_u64());
+                    map.serialize_entry("ttlMs", kept.unwrap_or(&Value::from(0)))?;
+                    map.serialize_entry("cacheScope", "private")?;
+                }
+                Said::Opened(_) | Said::Pong | Said::Called(_) | Said::Prompt(_) | Said::Completed(_) => {}
             }
         }
         let mut meta = match said {
             Said::Called(reply) => reply.beside.meta.clone(),
-            Said::Opened | Said::Discovered | Said::Pong | Said::Tools(_) => Object::new(),
+            Said::Prompt(object) | Said::Contents(object) | Said::Completed(object) => {
+                let meta = object.get("_meta").and_then(Value::as_object);
+                meta.cloned().unwrap_or_default()
+            }
+            Said::Opened(_) | Said::Discovered(_) | Said::Pong | Said::Tools(_) | Said::Items(_) => {
+                Object::new()
+            }
         };
         if modern {
             meta.insert(SERVER_INFO.to_owned(), server.implementation(revision));
@@ -280,7 +331,33 @@ impl Serialize for Body<'_> {
     }
 }
 
+/// Members of a result that are written here, whatever a server calls its own.
+const WRITTEN: [&str; 4] = ["resultType", "_meta", "ttlMs", "cacheScope"];
+
+/// Every member of a result of a server but those that are written here.
+fn whole<M: SerializeMap>(map: &mut M, object: &Object) -> Result<(), M::Error> {
+    let others = object.iter().filter(|(key, _)| !WRITTEN.contains(&key.as_str()));
+    for (key, value) in others {
+        map.serialize_entry(key, value)?;
+    }
+    Ok(())
+}
+
 impl Body<'_> {
+    /// The messages of a prompt: each with its block as the reader's revision has it.
+    fn prompt<M: SerializeMap>(&self, map: &mut M, object: &Object) -> Result<(), M::Error> {
+        let others = object.iter().filter(|(key, _)| !WRITTEN.contains(&key.as_str()));
+        for (key, value) in others {
+            match value.as_array() {
+                Some(messages) if key == "messages" => {
+                    map.serialize_entry(key, &Messages(messages, self.revision))?;
+                }
+                Some(_) | None => map.serialize_entry(key, value)?,
+            }
+        }
+        Ok(())
+    }
+
     fn called<M: SerializeMap>(&self, map: &mut M, reply: &Reply) -> Result<(), M::Error> {
         let revision = self.revision;
         let structured = reply.structured.as_ref();
@@ -301,16 +378,9 @@ impl Body<'_> {
             map.serialize_entry("isError", &true)?;
         }
         // Members that we write ourselves are not written twice, whatever a server calls its own.
-        const WRITTEN: [&str; 6] = [
-            "resultType",
-            "content",
-            "structuredContent",
-            "isError",
-            "_meta",
-            "ttlMs",
-        ];
+        const OF_A_CALL: [&str; 3] = ["content", "structuredContent", "isError"];
         for (key, value) in &reply.beside.others {
-            if !WRITTEN.contains(&key.as_str()) {
+            if !WRITTEN.contains(&key.as_str()) && !OF_A_CALL.contains(&key.as_str()) {
                 map.serialize_entry(key, value)?;
             }
         }

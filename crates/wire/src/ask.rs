@@ -3,12 +3,14 @@
 //! A known method whose parameters do not parse is refused here; it never travels on as "something custom".
 
 use model::{Arguments, JsonLimits, Limits, Object, Value};
+use serde_json::value::RawValue;
 
 use crate::context::{Identity, identity_of, params_are_object};
 use crate::envelope::{Params, object_of, text_of};
 use crate::failure::{Failure, quoted};
 use crate::id::Id;
 use crate::revision::{Era, Revision};
+use crate::surface::Surface;
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,8 +21,10 @@ pub enum Ask {
     Discover,
     /// `ping`.
     Ping,
-    /// `tools/list`.
-    ListTools {
+    /// One page of a list.
+    List {
+        /// Of what.
+        surface: Surface,
         /// Where the last page ended. An empty text is a cursor like any other (PAG-02).
         cursor: Option<String>,
     },
@@ -31,6 +35,42 @@ pub enum Ask {
         /// The arguments; none is the empty object.
         arguments: Arguments,
     },
+    /// `prompts/get`.
+    GetPrompt {
+        /// The public name, as asked.
+        name: String,
+        /// The arguments; all of them are texts. None is the empty object.
+        arguments: Arguments,
+    },
+    /// `resources/read`.
+    ReadResource {
+        /// As asked.
+        uri: String,
+    },
+    /// `completion/complete`.
+    Complete(Completion),
+}
+
+/// What is to be completed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Completion {
+    /// Of what.
+    pub of: Reference,
+    /// The argument.
+    pub argument: String,
+    /// What of its value is there already.
+    pub value: String,
+    /// The other arguments, as far as they are there; all of them are texts.
+    pub others: Arguments,
+}
+
+/// What has arguments that can be completed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// A prompt, by its public name.
+    Prompt(String),
+    /// A template of resources, as it is listed.
+    Template(String),
 }
 
 /// The first message of a conversation in the legacy era (LIFE-L01).
@@ -54,12 +94,36 @@ pub struct Cancel {
 }
 
 impl Ask {
+    /// The method.
+    #[must_use]
+    pub const fn method(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "initialize",
+            Self::Discover => "server/discover",
+            Self::Ping => "ping",
+            Self::List { surface, .. } => surface.method(),
+            Self::CallTool { .. } => "tools/call",
+            Self::GetPrompt { .. } => "prompts/get",
+            Self::ReadResource { .. } => "resources/read",
+            Self::Complete(_) => "completion/complete",
+        }
+    }
+
     /// Whether a method exists in an era, among those we serve.
     pub(crate) fn is_served(method: &str, era: Era) -> bool {
         matches!(
             (method, era),
-            ("tools/list" | "tools/call", _)
-                | ("initialize" | "ping", Era::Legacy)
+            (
+                "tools/list"
+                    | "tools/call"
+                    | "prompts/list"
+                    | "prompts/get"
+                    | "resources/list"
+                    | "resources/templates/list"
+                    | "resources/read"
+                    | "completion/complete",
+                _
+            ) | ("initialize" | "ping", Era::Legacy)
                 | ("server/discover", Era::Modern)
         )
     }
@@ -79,34 +143,113 @@ impl Ask {
             "initialize" => Opening::read(params, limits).map(Self::Open),
             "server/discover" => Ok(Self::Discover),
             "ping" => Ok(Self::Ping),
-            "tools/list" => {
-                let cursor = params.cursor.map(|raw| text_of(raw, "cursor")).transpose();
-                cursor
-                    .map(|cursor| Self::ListTools { cursor })
-                    .map_err(Failure::InvalidParams)
+            "tools/call" => {
+                no_state(params)?;
+                let name = text(params.name, "name")?;
+                let arguments = arguments(params.arguments, "arguments", limits)?;
+                Ok(Self::CallTool { name, arguments })
             }
-            "tools/call" => Self::read_call(params, limits),
-            _ => Err(Failure::MethodNotFound(quoted(method))),
+            "prompts/get" => {
+                no_state(params)?;
+                let name = text(params.name, "name")?;
+                let arguments = texts(params.arguments, "arguments", limits)?;
+                Ok(Self::GetPrompt { name, arguments })
+            }
+            "resources/read" => {
+                no_state(params)?;
+                let uri = text(params.uri, "uri")?;
+                Ok(Self::ReadResource { uri })
+            }
+            "completion/complete" => Completion::read(params, limits).map(Self::Complete),
+            _ => match Surface::of(method) {
+                Some(surface) => {
+                    let cursor = params.cursor.map(|raw| text_of(raw, "cursor")).transpose();
+                    let cursor = cursor.map_err(Failure::InvalidParams)?;
+                    Ok(Self::List { surface, cursor })
+                }
+                None => Err(Failure::MethodNotFound(quoted(method))),
+            },
         }
     }
+}
 
-    fn read_call(params: &Params<'_>, limits: &Limits) -> Result<Self, Failure> {
-        if params.request_state.is_some() {
-            // MRTR-06: state that was never handed out is hostile, whatever it says.
-            return Err(Failure::InvalidParams(
-                "`requestState` is not one that was given out here".to_owned(),
-            ));
-        }
-        let Some(name) = params.name else {
-            return Err(Failure::InvalidParams("`name` is missing".to_owned()));
+/// MRTR-06: state that was never handed out is hostile, whatever it says.
+fn no_state(params: &Params<'_>) -> Result<(), Failure> {
+    match params.request_state {
+        None => Ok(()),
+        Some(_) => Err(Failure::InvalidParams(
+            "`requestState` is not one that was given out here".to_owned(),
+        )),
+    }
+}
+
+fn text(raw: Option<&RawValue>, name: &str) -> Result<String, Failure> {
+    let raw = raw.ok_or_else(|| Failure::InvalidParams(format!("`{name}` is missing")))?;
+    text_of(raw, name).map_err(Failure::InvalidParams)
+}
+
+fn arguments(raw: Option<&RawValue>, name: &str, limits: &Limits) -> Result<Arguments, Failure> {
+    match raw {
+        None => Ok(Arguments::none()),
+        Some(raw) => Arguments::parse(raw.get().as_bytes(), argument_limits(limits))
+            .map_err(|fault| Failure::InvalidParams(format!("`{name}`: {fault}"))),
+    }
+}
+
+/// Arguments that are all texts, as those of prompts and templates are.
+fn texts(raw: Option<&RawValue>, name: &str, limits: &Limits) -> Result<Arguments, Failure> {
+    let arguments = arguments(raw, name, limits)?;
+    match arguments.object().iter().find(|(_, value)| !value.is_string()) {
+        None => Ok(arguments),
+        Some((key, _)) => Err(Failure::InvalidParams(format!(
+            "`{name}.{}` is a text",
+            quoted(key)
+        ))),
+    }
+}
+
+impl Completion {
+    fn read(params: &Params<'_>, limits: &Limits) -> Result<Self, Failure> {
+        let json = json_limits(limits);
+        let object = |raw: Option<&RawValue>, name: &str| {
+            let raw = raw.ok_or_else(|| Failure::InvalidParams(format!("`{name}` is missing")))?;
+            object_of(raw, name, json).map_err(Failure::InvalidParams)
         };
-        let name = text_of(name, "name").map_err(Failure::InvalidParams)?;
-        let arguments = match params.arguments {
+        let member = |object: &Object, of: &str, key: &str| {
+            let text = object.get(key).and_then(Value::as_str).map(str::to_owned);
+            text.ok_or_else(|| Failure::InvalidParams(format!("`{of}.{key}` is a text")))
+        };
+        let reference = object(params.reference, "ref")?;
+        let of = match member(&reference, "ref", "type")?.as_str() {
+            "ref/prompt" => Reference::Prompt(member(&reference, "ref", "name")?),
+            "ref/resource" => Reference::Template(member(&reference, "ref", "uri")?),
+            other => {
+                return Err(Failure::InvalidParams(format!(
+                    "`ref.type` is `ref/prompt` or `ref/resource`; found `{}`",
+                    quoted(other)
+                )));
+            }
+        };
+        let argument = object(params.argument, "argument")?;
+        let others = match params.context {
+            None => None,
+            Some(raw) => {
+                let context = object_of(raw, "context", json).map_err(Failure::InvalidParams)?;
+                context.get("arguments").cloned()
+            }
+        };
+        let others = match others {
             None => Arguments::none(),
-            Some(raw) => Arguments::parse(raw.get().as_bytes(), argument_limits(limits))
-                .map_err(|fault| Failure::InvalidParams(format!("`arguments`: {fault}")))?,
+            Some(others) => Arguments::of_texts(&others).ok_or_else(|| {
+                Failure::InvalidParams("`context.arguments` is an object of texts".to_owned())
+            })?,
         };
-        Ok(Self::CallTool { name, arguments })
+        Ok(Self {
+            of,
+            argument: member(&argument, "argument", "name")?,
+            value: member(&argument, "argument", "value")?,
+            others,
+        })
     }
 }
 

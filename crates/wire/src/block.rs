@@ -25,8 +25,43 @@ impl Serialize for Block<'_> {
         match self.0 {
             Content::Text(said) => text(serializer, said),
             Content::Media(media) => self.media(serializer, media),
-            Content::Carried(block) => self.carried(serializer, block),
+            Content::Carried(block) => Carried(block, self.1).carried(serializer),
         }
+    }
+}
+
+/// The messages of a prompt, in a revision.
+pub(crate) struct Messages<'a>(pub(crate) &'a [Value], pub(crate) Revision);
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|message| Message(message, self.1)))
+    }
+}
+
+struct Message<'a>(&'a Value, Revision);
+
+impl Serialize for Message<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.0.as_object().into_iter().flatten() {
+            match value {
+                Value::Object(block) if key == "content" => {
+                    map.serialize_entry(key, &Carried(block, self.1))?;
+                }
+                _ => map.serialize_entry(key, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// A block of a server.
+struct Carried<'a>(&'a Object, Revision);
+
+impl Serialize for Carried<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.carried(serializer)
     }
 }
 
@@ -52,18 +87,21 @@ impl Block<'_> {
         map.serialize_entry("mimeType", &media.media_type)?;
         map.end()
     }
+}
 
-    fn carried<S: Serializer>(&self, serializer: S, block: &Object) -> Result<S::Ok, S::Error> {
+impl Carried<'_> {
+    fn carried<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let block = self.0;
         let member = |key: &str| block.get(key).and_then(Value::as_str);
         match member("type").unwrap_or_default() {
-            "text" | "image" | "resource" => self.whole(serializer, block),
-            "audio" if self.1.has_audio() => self.whole(serializer, block),
+            "text" | "image" | "resource" => self.whole(serializer),
+            "audio" if self.1.has_audio() => self.whole(serializer),
             "audio" => {
                 let bytes = member("data").map_or(0, |data| data.len() / 4 * 3);
                 let media_type = member("mimeType").unwrap_or("audio");
                 text(serializer, &not_carried(media_type, bytes, self.1))
             }
-            "resource_link" if self.1.has_resource_links() => self.whole(serializer, block),
+            "resource_link" if self.1.has_resource_links() => self.whole(serializer),
             "resource_link" => {
                 let name = member("title").or_else(|| member("name")).unwrap_or("a resource");
                 let uri = member("uri").unwrap_or_default();
@@ -81,9 +119,9 @@ impl Block<'_> {
     }
 
     /// A block of a kind that the revision has: every member, but those that came with a later revision.
-    fn whole<S: Serializer>(&self, serializer: S, block: &Object) -> Result<S::Ok, S::Error> {
+    fn whole<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (key, value) in block {
+        for (key, value) in self.0 {
             match key.as_str() {
                 "icons" if !self.1.has_icons() => {}
                 "annotations" if !self.1.has_resource_links() && value.get("lastModified").is_some() => {

@@ -7,15 +7,18 @@
 //! Read first: [`Say`], what can be asked; [`Heard`], what a message is; [`Opened`], what a server says of itself.
 
 mod called;
+mod carried;
 mod heard;
 mod listing;
 mod mirror;
 mod opening;
 mod say;
 
+pub use crate::surface::Surface;
 pub use called::{Called, CalledFault, Ended};
+pub use carried::{Carried, CarriedFault};
 pub use heard::{Heard, HeardFault, ServerError, Told, messages};
 pub use listing::{Listed, ListingFault};
 pub use mirror::mirrored;
 pub use opening::{Answered, Opened, OpeningFault, Probed, probed};
-pub use say::{Around, Say, Speaker, Surface, answer, cancelled, initialized, refuse};
+pub use say::{Around, Say, Speaker, answer, cancelled, initialized, refuse};

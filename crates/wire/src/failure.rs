@@ -23,6 +23,23 @@ pub enum Failure {
     /// No such tool, or none for this caller; the two read the same.
     #[error("unknown tool `{0}`")]
     UnknownTool(String),
+    /// No such prompt, or none for this caller; the two read the same.
+    #[error("unknown prompt `{0}`")]
+    UnknownPrompt(String),
+    /// No such resource, or none for this caller; the two read the same.
+    #[error("resource not found: `{0}`")]
+    NoResource(String),
+    /// An error of the server behind the gate, in its words, where they may pass.
+    #[error("{text}")]
+    Upstream {
+        /// Whether the server says that the parameters are at fault.
+        is_params: bool,
+        /// Its words.
+        text: String,
+    },
+    /// A refusal of something that has no form of a failed result.
+    #[error("{0}")]
+    Refused(String),
     /// A cursor that was not ours or has expired (PAG-03).
     #[error("the cursor is not valid; start again without one")]
     BadCursor,
@@ -49,10 +66,16 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The JSON-RPC code (A8).
+    /// The JSON-RPC code (A8, C9).
     #[must_use]
-    pub const fn code(&self) -> i32 {
+    pub const fn code(&self, revision: Revision) -> i32 {
         match self {
+            Self::NoResource(_) => match revision.era() {
+                Era::Modern => -32_602,
+                Era::Legacy => -32_002,
+            },
+            Self::Upstream { is_params: true, .. } | Self::UnknownPrompt(_) => -32_602,
+            Self::Upstream { is_params: false, .. } | Self::Refused(_) => -32_603,
             Self::Syntax(_) => -32_700,
             Self::InvalidRequest(_) => -32_600,
             Self::MethodNotFound(_) => -32_601,
@@ -80,7 +103,14 @@ impl Failure {
                 Era::Modern => 404,
                 Era::Legacy => 200,
             },
-            Self::InvalidParams(_) | Self::UnknownTool(_) | Self::BadCursor | Self::Internal(_) => 200,
+            Self::InvalidParams(_)
+            | Self::UnknownTool(_)
+            | Self::UnknownPrompt(_)
+            | Self::NoResource(_)
+            | Self::Upstream { .. }
+            | Self::Refused(_)
+            | Self::BadCursor
+            | Self::Internal(_) => 200,
         }
     }
 
@@ -93,11 +123,15 @@ impl Failure {
                 let supported: Vec<_> = supported.iter().map(|revision| revision.as_str()).collect();
                 Some(json!({ "supported": supported, "requested": requested }))
             }
+            Self::NoResource(uri) => Some(json!({ "uri": uri })),
             Self::Syntax(_)
             | Self::InvalidRequest(_)
             | Self::MethodNotFound(_)
             | Self::InvalidParams(_)
             | Self::UnknownTool(_)
+            | Self::UnknownPrompt(_)
+            | Self::Upstream { .. }
+            | Self::Refused(_)
             | Self::BadCursor
             | Self::MetaInvalid(_)
             | Self::HeaderMismatch(_)
@@ -128,6 +162,17 @@ mod tests {
             Failure::MethodNotFound(String::new()),
             Failure::InvalidParams(String::new()),
             Failure::UnknownTool(String::new()),
+            Failure::UnknownPrompt(String::new()),
+            Failure::NoResource(String::new()),
+            Failure::Upstream {
+                is_params: true,
+                text: String::new(),
+            },
+            Failure::Upstream {
+                is_params: false,
+                text: String::new(),
+            },
+            Failure::Refused(String::new()),
             Failure::BadCursor,
             Failure::MetaInvalid(String::new()),
             Failure::HeaderMismatch(String::new()),
@@ -139,7 +184,7 @@ mod tests {
             Failure::Internal(""),
         ];
         for failure in all {
-            let code = failure.code();
+            let code = failure.code(Revision::NEWEST_STATELESS);
             // -32000..-32019 is the range of old SDKs, -32023..-32099 is reserved (A8).
             assert!(
                 (-32_700..=-32_600).contains(&code) || (-32_022..=-32_020).contains(&code),

@@ -62,7 +62,7 @@ pub struct Pending<'a> {
 
 #[derive(Debug)]
 enum Body<'a> {
-    One(Envelope<'a>),
+    One(Box<Envelope<'a>>),
     Array(&'a [u8]),
 }
 
@@ -119,7 +119,7 @@ pub fn sort<'a>(fields: &'a impl Fields, body: &'a [u8], limits: &Limits) -> Res
         }
         Kind::Response => Ok(Sorted::InSession(Pending {
             version,
-            body: Body::One(envelope),
+            body: Body::One(Box::new(envelope)),
         })),
         Kind::Notification { method } => {
             // HM-07: header rules for notifications are undefined, so none is applied.
@@ -134,7 +134,7 @@ pub fn sort<'a>(fields: &'a impl Fields, body: &'a [u8], limits: &Limits) -> Res
             }
             Ok(Sorted::InSession(Pending {
                 version,
-                body: Body::One(envelope),
+                body: Body::One(Box::new(envelope)),
             }))
         }
         Kind::Request { .. } => sort_request(fields, version, modern_header, envelope, limits),
@@ -154,7 +154,7 @@ fn sort_request<'a>(
     let Kind::Request { id, method } = envelope.kind else {
         return Ok(Sorted::InSession(Pending {
             version,
-            body: Body::One(envelope),
+            body: Body::One(Box::new(envelope)),
         }));
     };
     if meta.claim().is_none() && !modern_header && method != "server/discover" {
@@ -179,7 +179,7 @@ fn sort_request<'a>(
         };
         return Ok(Sorted::InSession(Pending {
             version,
-            body: Body::One(envelope),
+            body: Body::One(Box::new(envelope)),
         }));
     }
     let refuse = |failure: Failure| {
@@ -199,10 +199,14 @@ fn sort_request<'a>(
     if !Ask::is_served(&method, revision.era()) {
         return Err(refuse(Failure::MethodNotFound(quoted(&method))));
     }
-    if method == "tools/call" {
-        let name = envelope
-            .params
-            .name
+    // HM-03.
+    let named = match method.as_ref() {
+        "tools/call" | "prompts/get" => Some(envelope.params.name),
+        "resources/read" => Some(envelope.params.uri),
+        _ => None,
+    };
+    if let Some(named) = named {
+        let name = named
             .map(RawValue::get)
             .and_then(|raw| serde_json::from_str::<String>(raw).ok());
         if let Some(name) = name {
@@ -318,7 +322,7 @@ impl Pending<'_> {
             }
         }
         match self.body {
-            Body::One(envelope) => Ok(Post::One(Inbound::legacy(envelope, revision, limits))),
+            Body::One(envelope) => Ok(Post::One(Inbound::legacy(*envelope, revision, limits))),
             Body::Array(_) if !revision.has_batches() => {
                 let text = format!("one message per request in {revision}; found an array");
                 Err(Reject::bad(None, Failure::InvalidRequest(text)))

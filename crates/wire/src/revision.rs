@@ -135,6 +135,24 @@ impl Revision {
         }
     }
 
+    /// Whether a completion is told the other arguments.
+    #[must_use]
+    pub const fn has_completion_context(self) -> bool {
+        self.has_resource_links()
+    }
+
+    /// Whether `completions` is a capability; the method is older than it.
+    #[must_use]
+    pub const fn has_completions(self) -> bool {
+        self.has_audio()
+    }
+
+    /// Whether names have titles beside them.
+    #[must_use]
+    pub const fn has_titles(self) -> bool {
+        self.has_resource_links()
+    }
+
     /// Whether definitions and blocks can have icons (C4).
     #[must_use]
     pub const fn has_icons(self) -> bool {

@@ -7,7 +7,7 @@ use super::tool::{
 };
 use super::{DAY, HOUR, MINUTE, NETWORK, TIMEOUT, TLS};
 use crate::form;
-use crate::key::{Key, Keys, Kind, Section, defaulted, optional, required};
+use crate::key::{Choice, Key, Keys, Kind, Section, defaulted, optional, required};
 
 /// What every MCP server has.
 const REVISION: Key = defaulted(
@@ -44,6 +44,31 @@ const TOOLS: Key = optional(
     },
     "",
     "The tools of the server that are offered.",
+);
+
+static EACH_PROMPT: Kind = Kind::Table(&SERVER_PROMPT);
+const PROMPTS: Key = optional(
+    "prompt",
+    Kind::Named {
+        name: &form::TOOL_NAME,
+        of: &EACH_PROMPT,
+        min: 0,
+        max: 100_000,
+    },
+    "",
+    "The prompts of the server that are offered.",
+);
+static EACH_RESOURCE: Kind = Kind::Table(&SERVER_RESOURCE);
+const RESOURCES: Key = optional(
+    "resource",
+    Kind::Named {
+        name: &form::TOOL_NAME,
+        of: &EACH_RESOURCE,
+        min: 0,
+        max: 100_000,
+    },
+    "",
+    "The resources of the server that are offered, and templates of such.",
 );
 
 pub(super) static COMMAND: Section = Section {
@@ -150,6 +175,8 @@ pub(super) static COMMAND: Section = Section {
             "Children of this server that one caller has at once. The next call that needs one more is refused.",
         ),
         TOOLS,
+        PROMPTS,
+        RESOURCES,
     ]),
     choices: &[],
 };
@@ -207,6 +234,8 @@ pub(super) static URL: Section = Section {
         SHARING,
         DEADLINE,
         TOOLS,
+        PROMPTS,
+        RESOURCES,
     ]),
     choices: &[],
 };
@@ -296,4 +325,88 @@ static SERVER_TOOL: Section = Section {
         APPROVAL_KEY,
     ]),
     choices: &[],
+};
+
+/// What is got or read has one of these.
+const READING: &[&str] = &["read", "sensitive-read"];
+const READING_CLASS: Key = defaulted(
+    "class",
+    Kind::Word {
+        what: "class",
+        words: READING,
+    },
+    "\"read\"",
+    "\"sensitive-read\"",
+    "How sensitive what it gives is, as the reviewer judges it.",
+);
+
+static SERVER_PROMPT: Section = Section {
+    at: "upstream.<name>.prompt.<name>",
+    doc: "One prompt of an MCP server that agents may get. Its public name, also for policies, is the name of the upstream, `_`, and the name here; tools, prompts and resources of an upstream have one space of names.",
+    keys: Keys::Here(&[
+        optional(
+            "prompt",
+            Kind::Text(&form::SERVER_PROMPT),
+            "\"code_review\"",
+            "The name by which the server knows it. Default: the name here.",
+        ),
+        READING_CLASS,
+        optional(
+            "title",
+            Kind::Text(&form::TITLE),
+            "\"Review a change\"",
+            "The name that people see. Default: what the server calls it, as it was approved.",
+        ),
+        optional(
+            "description",
+            Kind::Text(&form::DESCRIPTION),
+            "\"Asks for a review of one change.\"",
+            "What people and models read, in place of the server's own words. Default: the description that was approved.",
+        ),
+        RESOURCE_KEY,
+        OWNER_KEY,
+        FACTS_KEY,
+        TIMEOUT_KEY,
+    ]),
+    choices: &[],
+};
+
+static SERVER_RESOURCE: Section = Section {
+    at: "upstream.<name>.resource.<name>",
+    doc: "One resource of an MCP server that agents may read, or a template of such. It is known to agents by its URI; the name of the upstream, `_`, and the name here are its name for policies and in the ledger. The arguments of a read are `uri` and, of a template, its variables.",
+    keys: Keys::Here(&[
+        optional(
+            "uri",
+            Kind::Text(&form::RESOURCE_URI),
+            "\"file:///srv/docs/start.md\"",
+            "The URI of one resource, as the server spells it.",
+        ),
+        optional(
+            "template",
+            Kind::Text(&form::RESOURCE_URI),
+            "\"file:///srv/docs/{name}\"",
+            "A template of URIs (RFC 6570), as the server lists it. What stands for a variable is one segment of a path, unless the template says `{+name}`; it never leads out of the folder that it stands in.",
+        ),
+        READING_CLASS,
+        optional(
+            "title",
+            Kind::Text(&form::TITLE),
+            "\"The manual\"",
+            "The name that people see. Default: what the server calls it, as it was approved.",
+        ),
+        optional(
+            "description",
+            Kind::Text(&form::DESCRIPTION),
+            "\"The manual, page by page.\"",
+            "What people and models read, in place of the server's own words. Default: the description that was approved.",
+        ),
+        RESOURCE_KEY,
+        OWNER_KEY,
+        FACTS_KEY,
+        TIMEOUT_KEY,
+    ]),
+    choices: &[Choice {
+        keys: &["uri", "template"],
+        required: true,
+    }],
 };

@@ -92,6 +92,47 @@ fn servers_mean_what_they_say_and_are_no_services() {
         ),
         ("files_read", "read_file", "upstream.files.tool.read", Class::Read)
     );
+    let offered = |settings: &[config::ToolSettings]| -> Vec<(String, String, String, Class)> {
+        let one = |one: &config::ToolSettings| {
+            (
+                one.name.to_string(),
+                one.operation.clone(),
+                one.key.clone(),
+                one.class,
+            )
+        };
+        settings.iter().map(one).collect()
+    };
+    let one = |name: &str, operation: &str, key: &str, class| {
+        vec![(name.to_owned(), operation.to_owned(), key.to_owned(), class)]
+    };
+    assert_eq!(
+        offered(&files.prompts),
+        one(
+            "files_summary",
+            "summarise",
+            "upstream.files.prompt.summary",
+            Class::SensitiveRead
+        )
+    );
+    assert_eq!(
+        offered(&files.resources),
+        one(
+            "files_start",
+            "file:///srv/docs/start.md",
+            "upstream.files.resource.start",
+            Class::Read
+        )
+    );
+    assert_eq!(
+        offered(&files.templates),
+        one(
+            "files_page",
+            "file:///srv/docs/pages/{name}",
+            "upstream.files.resource.page",
+            Class::Read
+        )
+    );
 
     let Reach::Url(url) = &tracker.reach else {
         panic!("{:?}", tracker.reach);

@@ -43,6 +43,7 @@ mod limits;
 mod lines;
 mod lists;
 mod names;
+mod offers;
 mod origins;
 mod owners;
 mod pages;

@@ -6,18 +6,18 @@ use e2e::house::{Gate, House, text};
 use e2e::service::json as json_answer;
 use serde_json::{Value, json};
 
-const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
+pub(crate) const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
 
-const TOOL: &str = "[upstream.far.tool.echo]\nclass = \"read\"\n";
+pub(crate) const TOOL: &str = "[upstream.far.tool.echo]\nclass = \"read\"\n";
 
 /// A house in front of a server, with what it has approved.
-async fn house(far: &FarServer, lines: &str, tools: &str) -> House {
+pub(crate) async fn house(far: &FarServer, lines: &str, tools: &str) -> House {
     let house = unapproved(far, lines, tools);
     approve(&house).await;
     house
 }
 
-fn unapproved(far: &FarServer, lines: &str, tools: &str) -> House {
+pub(crate) fn unapproved(far: &FarServer, lines: &str, tools: &str) -> House {
     let config = format!(
         "listen = \"127.0.0.1:0\"\n[identity]\napi_keys = true\n[policy]\nfolder = \"policy\"\n[caller.ada]\nsubject = \"ada\"\n[caller.bob]\nsubject = \"bob\"\n{}{tools}",
         far.config(lines)
@@ -27,17 +27,17 @@ fn unapproved(far: &FarServer, lines: &str, tools: &str) -> House {
         .with_file("policy/all.cedar", "permit (principal, action, resource);\n")
 }
 
-async fn approve(house: &House) {
+pub(crate) async fn approve(house: &House) {
     let output = house.run(["pins", "approve", "far", "--all"]).await;
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
-async fn close(gate: Gate) {
+pub(crate) async fn close(gate: Gate) {
     let (code, log) = gate.close().await;
     assert_eq!(code, Some(0), "{log}");
 }
 
-async fn client(gate: &Gate, key: &str, revision: &str) -> Mcp {
+pub(crate) async fn client(gate: &Gate, key: &str, revision: &str) -> Mcp {
     if revision == MODERN {
         Mcp::modern(&gate.url, key)
     } else {
@@ -611,7 +611,7 @@ async fn hl_14_a_lost_session_is_opened_again_and_only_what_changes_nothing_is_c
 #[tokio::test]
 async fn can_05_the_deadline_of_an_upstream_holds_for_tools_that_have_none() {
     let far = FarServer::start(&[MODERN]).await;
-    let house = house(&far, "timeout = \"700ms\"", TOOL).await;
+    let house = house(&far, "timeout = \"3s\"", TOOL).await;
     let key = house.key("ada").await;
     let gate = house.serve().await;
     let client = Mcp::modern(&gate.url, &key);

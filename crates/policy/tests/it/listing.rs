@@ -1,6 +1,7 @@
 //! Which tools a caller is shown: hidden only where every call would be refused.
 
 use model::{Caller, ToolName};
+use policy::Policy;
 
 use crate::world::{EXAMPLE, ada, policy, tool, with_roles};
 
@@ -123,4 +124,22 @@ fn a_tool_that_is_not_enabled_is_hidden() {
         ..ada()
     };
     assert!(!everything.listable(&slashed, &tool("tracker_ping")));
+}
+
+#[test]
+fn what_may_be_shown_may_be_asked_about_and_nothing_else_may() {
+    let some = policy(
+        "@id(\"some\") permit (principal, action == Action::\"tracker_ping\", resource);\n\
+         @id(\"none\") forbid (principal, action == Action::\"tracker_search\", resource);",
+    );
+    let asked = some.decide_listable((), &ada(), &tool("tracker_ping")).unwrap();
+    let rules: Vec<&str> = asked.verdict().rules.iter().map(model::RuleId::as_str).collect();
+    assert_eq!(rules, ["some"]);
+    assert_eq!(asked.verdict().policy, some.version());
+    for name in ["tracker_search", "tracker_pong", "billing_refund"] {
+        let denied = some.decide_listable((), &ada(), &tool(name)).unwrap_err();
+        assert_eq!(denied.policy, some.version(), "{name}");
+    }
+    let sealed = Policy::sealed("broken".to_owned());
+    assert!(sealed.decide_listable((), &ada(), &tool("tracker_ping")).is_err());
 }

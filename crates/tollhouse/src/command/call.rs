@@ -1,6 +1,6 @@
 //! `tollhouse call`: one call as a caller of the configuration, on the same road as any agent's.
 
-use gateway::Flow;
+use gateway::{Delivery, Flow};
 use model::Content;
 use serde_json::json;
 use tokio::time::Instant;
@@ -16,8 +16,14 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
     log::start_quiet();
     let reviewed = super::review(&args.path).await?;
     let principal = super::principal(&reviewed.settings, &args.caller)?;
-    let asked = super::asked(&reviewed.settings, &args)?;
     let open = Open::new(reviewed, "call").await?;
+    let asked = match super::asked(&open.gateway, &args) {
+        Ok(asked) => asked,
+        Err(fault) => {
+            open.close().await?;
+            return Err(fault);
+        }
+    };
     let cancel = CancellationToken::new();
     super::serve::spawn_signals(cancel.clone());
     let flow = Flow {
@@ -32,7 +38,13 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
     let closed = open.close().await;
     let failed = match &answered {
         Ok(released) => {
-            let reply = released.reply();
+            let reply = match released.delivery() {
+                Delivery::Reply(reply) => reply,
+                Delivery::Prompt(object) | Delivery::Contents(object) | Delivery::Completion(object) => {
+                    print::json(object);
+                    return closed;
+                }
+            };
             if args.format.json {
                 let content: Vec<_> = reply
                     .content

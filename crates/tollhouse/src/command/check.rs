@@ -14,7 +14,7 @@ use openapi::OverlayAction;
 use serde::Serialize;
 use server::KeySetKeeper;
 use tokio::time::Instant;
-use upstream::{Far, Peer};
+use upstream::{Far, Peer, Survey};
 
 use super::held;
 use crate::cli::Check;
@@ -315,9 +315,10 @@ async fn look_at(peer: &Arc<Peer>, catalog: &Catalog) -> Probe {
                 what,
                 reached: true,
                 detail: format!(
-                    "speaks {}, {}{told}",
+                    "speaks {}, {}{}{told}",
                     survey.opened.revision,
-                    print::counted(survey.tools.len(), "tool", "tools")
+                    print::counted(survey.tools.len(), "tool", "tools"),
+                    beside(&survey)
                 ),
             }
         }
@@ -327,6 +328,22 @@ async fn look_at(peer: &Arc<Peer>, catalog: &Catalog) -> Probe {
             detail: fault.to_string(),
         },
     }
+}
+
+/// What a server has beside tools, in words; nothing where it has nothing.
+fn beside(survey: &Survey) -> String {
+    let mut text = String::new();
+    for (count, one, several) in [
+        (survey.prompts.len(), "prompt", "prompts"),
+        (survey.resources.len(), "resource", "resources"),
+        (survey.templates.len(), "template", "templates"),
+    ] {
+        if count > 0 {
+            text.push_str(", ");
+            text.push_str(&print::counted(count, one, several));
+        }
+    }
+    text
 }
 
 /// Asks an upstream for nothing: a HEAD of its base path, without credential. Any answer will do.

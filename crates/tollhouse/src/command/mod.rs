@@ -138,8 +138,8 @@ fn principal(settings: &Settings, name: &str) -> Result<Principal, Failure> {
 }
 
 /// What a call on the command line asks for.
-fn asked(settings: &Settings, args: &CallArgs) -> Result<Asked, Failure> {
-    let limits = &settings.limits;
+fn asked(gateway: &Gateway, args: &CallArgs) -> Result<Asked, Failure> {
+    let limits = gateway.limits();
     let text = if args.arguments == "-" {
         read_standard_input(limits.arguments_bytes_max)?
     } else {
@@ -155,8 +155,7 @@ fn asked(settings: &Settings, args: &CallArgs) -> Result<Asked, Failure> {
         ))
     })?;
     Ok(Asked {
-        name: args.tool.clone(),
-        arguments,
+        wanted: gateway.meant(&args.tool, arguments),
         mount: Mount::All,
     })
 }

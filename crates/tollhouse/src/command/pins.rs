@@ -3,17 +3,18 @@
 //! It connects to the server that is asked about and to nothing else. Texts of servers are shown so that nothing in them
 //! is hidden; nothing is approved that was not named, or asked for with `--all`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::{ApprovedTool, LockedServer};
+use catalog::{ApprovedDefinition, LockedServer};
 use config::{Reach, ServerSettings, Settings, SystemWorld};
 use jiff::Timestamp;
 use model::{Object, Value};
 use serde::Serialize;
 use tokio::time::Instant;
 use upstream::{Far, Survey};
+use wire::Surface;
 
 use crate::cli::{PinsApprove, PinsDiff, PinsList};
 use crate::failure::Failure;
@@ -25,20 +26,24 @@ use crate::problem::Problem;
 /// How long a server may take to say what it has.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// One approved tool.
+/// One approved definition.
 #[derive(Debug, Serialize)]
 struct Row {
     server: String,
-    tool: String,
+    kind: &'static str,
+    /// The server's own name of it, its URI or its template.
+    name: String,
     digest: String,
     by: String,
     at: String,
 }
 
-/// How one tool stands to what was approved.
+/// How one of a server's definitions stands to what was approved.
 #[derive(Debug, Serialize)]
 struct Difference {
-    tool: String,
+    #[serde(serialize_with = "kind")]
+    kind: Surface,
+    name: String,
     state: State,
     /// Members of the definition that were added, taken away or changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -70,12 +75,20 @@ pub(crate) fn list(args: &PinsList) -> Result<(), Failure> {
     let rows: Vec<Row> = lock
         .servers()
         .flat_map(|(server, locked)| {
-            locked.tools.iter().map(move |(name, tool)| Row {
+            let all = Surface::ALL.into_iter();
+            let all = all.flat_map(|kind| {
+                locked
+                    .of(kind)
+                    .iter()
+                    .map(move |(name, known)| (kind, name, known))
+            });
+            all.map(move |(kind, name, known)| Row {
                 server: server.to_string(),
-                tool: name.clone(),
-                digest: tool.digest().to_string(),
-                by: tool.by.clone(),
-                at: tool.at.clone(),
+                kind: servers::word(kind),
+                name: name.clone(),
+                digest: known.digest().to_string(),
+                by: known.by.clone(),
+                at: known.at.clone(),
             })
         })
         .collect();
@@ -87,10 +100,10 @@ pub(crate) fn list(args: &PinsList) -> Result<(), Failure> {
         .into_iter()
         .map(|row| {
             let digest = row.digest.chars().skip("sha256:".len()).take(12).collect();
-            vec![row.server, row.tool, digest, row.by, row.at]
+            vec![row.server, row.kind.to_owned(), row.name, digest, row.by, row.at]
         })
         .collect();
-    print::table(&["server", "tool", "pin", "approved by", "at"], cells);
+    print::table(&["server", "kind", "name", "pin", "approved by", "at"], cells);
     Ok(())
 }
 
@@ -102,9 +115,9 @@ pub(crate) async fn diff(args: PinsDiff) -> Result<(), Failure> {
     let survey = survey(&settings, server).await?;
     let none = LockedServer::default();
     let approved = lock.server(&server.name).unwrap_or(&none);
-    let differences = differences(approved, &survey.tools);
+    let differences = differences(approved, &survey);
     if args.format.json {
-        print::json(&serde_json::json!({ "server": server.name, "tools": differences }));
+        print::json(&serde_json::json!({ "server": server.name, "definitions": differences }));
     } else {
         differences.iter().for_each(show);
         let counted = |state: State| differences.iter().filter(|one| one.state == state).count();
@@ -130,20 +143,27 @@ pub(crate) async fn approve(args: PinsApprove) -> Result<(), Failure> {
     let mut lock = lock::read(&settings, &SystemWorld).map_err(|fault| Failure::Problems(vec![fault]))?;
     let survey = survey(&settings, server).await?;
     let wanted: BTreeSet<&str> = args.tools.iter().map(String::as_str).collect();
-    let has = |name: &&&str| !survey.tools.iter().any(|tool| name_of(tool) == **name);
+    let all = Surface::ALL.into_iter();
+    let all: Vec<String> = all
+        .flat_map(|kind| {
+            survey
+                .of(kind)
+                .iter()
+                .map(move |item| typed(kind, name_of(kind, item)))
+        })
+        .collect();
     let missing: Vec<String> = wanted
         .iter()
-        .filter(has)
+        .filter(|name| !all.iter().any(|known| known == **name))
         .map(|name| format!("`{name}`"))
         .collect();
     if !missing.is_empty() {
-        let known: Vec<String> = survey
-            .tools
+        let known: Vec<String> = all
             .iter()
-            .map(|tool| format!("`{}`", name_of(tool).escape_debug()))
+            .map(|name| format!("`{}`", name.escape_debug()))
             .collect();
         return Err(Failure::Input(format!(
-            "`{}` has no tool {}; it has {}",
+            "`{}` has no {}; it has {}",
             server.name,
             missing.join(", "),
             if known.is_empty() {
@@ -156,33 +176,35 @@ pub(crate) async fn approve(args: PinsApprove) -> Result<(), Failure> {
     let by = args.by;
     let now = Timestamp::now();
     let locked = lock.server_mut(&server.name);
-    let before = differences(locked, &survey.tools);
+    let before = differences(locked, &survey);
     let mut approved = 0_usize;
     for one in &before {
-        if !args.all && !wanted.contains(one.tool.as_str()) {
+        if !args.all && !wanted.contains(one.typed().as_str()) {
             continue;
         }
+        locked.completes = survey.completes();
         match one.state {
             State::Same => {}
             State::Gone => {
-                locked.tools.remove(&one.tool);
+                locked.of_mut(one.kind).remove(&one.name);
                 say!(
                     "{}: taken out, the server no longer has it",
-                    one.tool.escape_debug()
+                    one.typed().escape_debug()
                 );
             }
             State::New | State::Changed => {
-                let Some(definition) = survey.tools.iter().find(|tool| name_of(tool) == one.tool) else {
+                let mut now_there = survey.of(one.kind).iter();
+                let Some(definition) = now_there.find(|item| name_of(one.kind, item) == one.name) else {
                     continue;
                 };
                 show(one);
-                let tool = ApprovedTool::new(definition.clone(), now, &by);
+                let known = ApprovedDefinition::new(one.kind, definition.clone(), now, &by);
                 say!(
                     "{}: approved by {by}, pin {}",
-                    one.tool.escape_debug(),
-                    tool.digest().short()
+                    one.typed().escape_debug(),
+                    known.digest().short()
                 );
-                locked.tools.insert(one.tool.clone(), tool);
+                locked.of_mut(one.kind).insert(one.name.clone(), known);
                 approved += 1;
             }
         }
@@ -191,21 +213,30 @@ pub(crate) async fn approve(args: PinsApprove) -> Result<(), Failure> {
     say!(
         "{}: {} approved",
         lock::path(&settings).display(),
-        print::counted(approved, "tool", "tools")
+        print::counted(approved, "definition", "definitions")
     );
-    let offered: BTreeSet<&str> = server.tools.iter().map(|tool| tool.operation.as_str()).collect();
-    let unnamed: Vec<&str> = before
+    let offered: BTreeSet<(Surface, &str)> = servers::offered(server)
+        .map(|(kind, bounds)| (kind, bounds.operation.as_str()))
+        .collect();
+    let unnamed: Vec<&Difference> = before
         .iter()
-        .map(|one| one.tool.as_str())
-        .filter(|tool| args.all || wanted.contains(tool))
-        .filter(|tool| !offered.contains(tool))
+        .filter(|one| args.all || wanted.contains(one.typed().as_str()))
+        .filter(|one| !offered.contains(&(one.kind, one.name.as_str())))
         .collect();
     if let Some(first) = unnamed.first() {
+        let table = match first.kind {
+            Surface::Tools => format!("tool.{}] with a `class`", first.name.escape_debug()),
+            Surface::Prompts => format!("prompt.{}]", first.name.escape_debug()),
+            Surface::Resources => format!("resource.NAME] with `uri = \"{}\"`", first.name.escape_debug()),
+            Surface::Templates => format!(
+                "resource.NAME] with `template = \"{}\"`",
+                first.name.escape_debug()
+            ),
+        };
         say!(
-            "{} not offered yet: add [upstream.{}.tool.{}] with a `class` to {}",
+            "{} not offered yet: add [upstream.{}.{table} to {}",
             if unnamed.len() == 1 { "one is" } else { "some are" },
             server.name,
-            first.escape_debug(),
             settings.path.display()
         );
     }
@@ -259,40 +290,75 @@ pub(super) async fn survey(settings: &Settings, server: &ServerSettings) -> Resu
     survey.map_err(|fault| Failure::Unavailable(format!("`{}`: {fault}", server.name)))
 }
 
-pub(super) fn name_of(tool: &Object) -> &str {
-    tool.get("name").and_then(Value::as_str).unwrap_or_default()
+/// What the server itself calls it.
+pub(super) fn name_of(kind: Surface, item: &Object) -> &str {
+    item.get(kind.key()).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn differences(approved: &LockedServer, now: &[Object]) -> Vec<Difference> {
+/// How a person names it on the command line: tools by their names alone, all else with its kind in front.
+fn typed(kind: Surface, name: &str) -> String {
+    match kind {
+        Surface::Tools => name.to_owned(),
+        Surface::Prompts | Surface::Resources | Surface::Templates => {
+            format!("{}:{name}", servers::word(kind))
+        }
+    }
+}
+
+impl Difference {
+    fn typed(&self) -> String {
+        typed(self.kind, &self.name)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde hands over")]
+fn kind<S: serde::Serializer>(kind: &Surface, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(servers::word(*kind))
+}
+
+fn differences(approved: &LockedServer, now: &Survey) -> Vec<Difference> {
+    let all = Surface::ALL.into_iter();
+    all.flat_map(|kind| of_kind(kind, approved.of(kind), now.of(kind)))
+        .collect()
+}
+
+fn of_kind(
+    kind: Surface,
+    approved: &BTreeMap<String, ApprovedDefinition>,
+    now: &[Object],
+) -> Vec<Difference> {
     let mut all: Vec<Difference> = now
         .iter()
-        .map(|tool| match approved.tools.get(name_of(tool)) {
-            None => Difference {
-                tool: name_of(tool).to_owned(),
-                state: State::New,
-                members: members(&Object::new(), tool),
-            },
-            Some(known) => {
-                let members = members(&known.definition, tool);
-                let state = if members.is_empty() {
-                    State::Same
-                } else {
-                    State::Changed
-                };
-                Difference {
-                    tool: name_of(tool).to_owned(),
-                    state,
-                    members,
-                }
+        .map(|item| {
+            let name = name_of(kind, item).to_owned();
+            match approved.get(&name) {
+                None => Difference {
+                    kind,
+                    name,
+                    state: State::New,
+                    members: members(&Object::new(), item),
+                },
+                Some(known) if known.is(kind, item) => Difference {
+                    kind,
+                    name,
+                    state: State::Same,
+                    members: Vec::new(),
+                },
+                Some(known) => Difference {
+                    kind,
+                    name,
+                    state: State::Changed,
+                    members: members(&known.definition, item),
+                },
             }
         })
         .collect();
     let gone = approved
-        .tools
         .keys()
-        .filter(|name| !now.iter().any(|tool| name_of(tool) == *name));
+        .filter(|name| !now.iter().any(|item| name_of(kind, item) == *name));
     all.extend(gone.map(|name| Difference {
-        tool: name.clone(),
+        kind,
+        name: name.clone(),
         state: State::Gone,
         members: Vec::new(),
     }));
@@ -319,7 +385,7 @@ fn show(one: &Difference) {
         State::Same => return,
         State::Gone => "gone",
     };
-    say!("{}: {word}", one.tool.escape_debug());
+    say!("{}: {word}", one.typed().escape_debug());
     for member in &one.members {
         let name = member.name.escape_debug();
         if let Some(approved) = &member.approved {
@@ -359,20 +425,19 @@ mod tests {
     #[test]
     fn every_tool_is_new_changed_gone_or_the_same() {
         let at = Timestamp::UNIX_EPOCH;
-        let mut approved = LockedServer::default();
+        let mut approved = BTreeMap::new();
         for (name, text) in [("same", "a"), ("changed", "a"), ("gone", "a")] {
             let definition = object(json!({ "name": name, "description": text, "inputSchema": {} }));
-            approved
-                .tools
-                .insert(name.to_owned(), ApprovedTool::new(definition, at, "x"));
+            let known = ApprovedDefinition::new(Surface::Tools, definition, at, "x");
+            approved.insert(name.to_owned(), known);
         }
         let now = [
             object(json!({ "inputSchema": {}, "name": "same", "description": "a" })),
             object(json!({ "name": "changed", "description": "b", "inputSchema": {}, "vendor": 1 })),
             object(json!({ "name": "new", "inputSchema": {} })),
         ];
-        let found = differences(&approved, &now);
-        let states: Vec<_> = found.iter().map(|one| (one.tool.as_str(), one.state)).collect();
+        let found = of_kind(Surface::Tools, &approved, &now);
+        let states: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.state)).collect();
         assert_eq!(
             states,
             [

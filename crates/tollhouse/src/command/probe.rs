@@ -9,7 +9,7 @@ use std::path::Path;
 
 use catalog::{Objection, Observation, Observations, ProbedAnswer, Tool, WitnessState, Witnessed};
 use config::{ProbeSettings, Settings, SystemWorld, WitnessSettings, World as _};
-use gateway::{Asked, Flow, Gateway, Mount};
+use gateway::{Asked, Delivery, Flow, Gateway, Mount, Wanted};
 use identity::Principal;
 use jiff::Timestamp;
 use model::{Arguments, Class, Content, Digest, JsonLimits, RefusalCode, ToolName, UpstreamName, Value};
@@ -290,8 +290,10 @@ impl Probing<'_> {
     /// Calls a tool as any caller would, and gives what would leave.
     async fn call(&self, tool: &ToolName, arguments: Arguments) -> Came {
         let asked = Asked {
-            name: tool.to_string(),
-            arguments,
+            wanted: Wanted::Tool {
+                name: tool.to_string(),
+                arguments,
+            },
             mount: Mount::All,
         };
         let flow = Flow {
@@ -303,7 +305,12 @@ impl Probing<'_> {
             session: None,
         };
         let reply = match self.gateway.call(self.principal, asked, &flow).await {
-            Ok(released) => released.into_reply(),
+            Ok(released) => match released.into_delivery() {
+                Delivery::Reply(reply) => reply,
+                Delivery::Prompt(_) | Delivery::Contents(_) | Delivery::Completion(_) => {
+                    return Came::Unfit("it is no tool".to_owned());
+                }
+            },
             Err(refusal) => {
                 let why = format!("{}: {}", refusal.code(), refusal.for_operator());
                 return if refusal.code() == RefusalCode::ResultInvalid {

@@ -11,6 +11,7 @@ use wire::Revision;
 use super::{Looking, held};
 use crate::cli::Tools;
 use crate::failure::Failure;
+use crate::house::servers;
 use crate::log;
 use crate::print::{self, say};
 
@@ -84,6 +85,7 @@ fn all(gateway: &Gateway, json: bool) {
             .map(|(tool, rules)| {
                 json!({
                     "name": tool.name(),
+                    "kind": servers::word(tool.surface()),
                     "upstream": tool.upstream(),
                     "operation": tool.origin(),
                     "class": tool.class(),
@@ -100,6 +102,7 @@ fn all(gateway: &Gateway, json: bool) {
         .map(|(tool, rules)| {
             vec![
                 tool.name().to_string(),
+                servers::word(tool.surface()).to_owned(),
                 tool.class().to_string(),
                 tool.origin().to_owned(),
                 tool.pin().short(),
@@ -107,7 +110,7 @@ fn all(gateway: &Gateway, json: bool) {
             ]
         })
         .collect();
-    print::table(&["tool", "class", "operation", "pin", "rules"], rows);
+    print::table(&["tool", "kind", "class", "operation", "pin", "rules"], rows);
     let held = print::counted(
         gateway.catalog().held(),
         "operation is held",

@@ -9,13 +9,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use catalog::{ApprovedTool, Lock, Tool};
+use catalog::{ApprovedDefinition, Lock, Tool};
 use config::{ServerSettings, Settings};
 use jiff::tz::Offset;
 use jiff::{Span, Timestamp};
 use model::{Class, Digest, Object, Value};
 use openapi::infer_tool;
 use store::CommandRow;
+use wire::Surface;
 
 use super::pins::{name_of, survey};
 use super::serve;
@@ -135,19 +136,29 @@ async fn make(folder: &Path, config: &Path, upstream: &str) -> Result<(), Failur
     let survey = survey(&settings, server).await?;
     let mut lock = Lock::default();
     let locked = lock.server_mut(&server.name);
-    for tool in &survey.tools {
-        let approved = ApprovedTool::new(tool.clone(), Timestamp::now(), "first use");
-        locked.tools.insert(name_of(tool).to_owned(), approved);
+    locked.completes = survey.completes();
+    for kind in Surface::ALL {
+        for item in survey.of(kind) {
+            let approved = ApprovedDefinition::new(kind, item.clone(), Timestamp::now(), "first use");
+            locked
+                .of_mut(kind)
+                .insert(name_of(kind, item).to_owned(), approved);
+        }
     }
-    let names = names(&survey.tools);
-    let tables = |needs: &BTreeMap<String, Vec<String>>| tables(&survey.tools, &names, needs);
+    let names = names(|kind| survey.of(kind));
+    let tables = |needs: &BTreeMap<String, Vec<String>>| {
+        tables(&survey.tools, &names, needs) + &beside(|kind| survey.of(kind), &names)
+    };
     whole::write(config, &format!("{head}{}", tables(&BTreeMap::new())))?;
     let needs = needs(&load(config)?, &lock)?;
     whole::write(config, &format!("{head}{}", tables(&needs)))?;
     lock::write(&load(config)?, &lock)?;
     tell!(
-        "{} tools are approved by this first use, in {}",
+        "{} tools, {} prompts, {} resources and {} templates are approved by this first use, in {}",
         survey.tools.len(),
+        survey.prompts.len(),
+        survey.resources.len(),
+        survey.templates.len(),
         folder.display()
     );
     Ok(())
@@ -181,7 +192,7 @@ fn needs(settings: &Settings, lock: &Lock) -> Result<BTreeMap<String, Vec<String
     for bounds in &server.tools {
         let known = lock
             .server(&server.name)
-            .and_then(|locked| locked.tools.get(&bounds.operation));
+            .and_then(|locked| locked.of(Surface::Tools).get(&bounds.operation));
         if let Some(Ok(tool)) = known.map(|known| Tool::of_server(&server.name, bounds, known)) {
             let what = tool.needs().iter().map(|need| need.what.to_string()).collect();
             needs.insert(bounds.operation.clone(), what);
@@ -190,16 +201,28 @@ fn needs(settings: &Settings, lock: &Lock) -> Result<BTreeMap<String, Vec<String
     Ok(needs)
 }
 
-/// A legal name for each tool, its own where that is one.
-fn names(tools: &[Object]) -> BTreeMap<String, String> {
+/// The names of everything that a server has, by its kind and what the server calls it.
+type Names = BTreeMap<(Surface, String), String>;
+
+/// A legal name for each, its own where that is one. Tools come first, so that a prompt never takes the name of one.
+fn names<'s>(of: impl Fn(Surface) -> &'s [Object]) -> Names {
     // The public name has the server's in front and at most 64 characters.
     const LENGTH_MAX: usize = 64 - SERVER.len() - 1;
     let mut taken = BTreeSet::new();
-    let mut names = BTreeMap::new();
-    for tool in tools {
-        let own = name_of(tool);
+    let mut names = Names::new();
+    let all = Surface::ALL.into_iter();
+    let all = all.flat_map(|kind| of(kind).iter().map(move |item| (kind, item)));
+    for (kind, item) in all {
+        let own = name_of(kind, item);
+        // A URI is no name; what people call the resource may be.
+        let called = match kind {
+            Surface::Tools | Surface::Prompts => own,
+            Surface::Resources | Surface::Templates => {
+                item.get("name").and_then(Value::as_str).unwrap_or(own)
+            }
+        };
         let is_legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let mut name: String = own
+        let mut name: String = called
             .chars()
             .map(|c| if is_legal(c) { c } else { '_' })
             .take(LENGTH_MAX)
@@ -207,23 +230,46 @@ fn names(tools: &[Object]) -> BTreeMap<String, String> {
         if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
             name = format!("_{name}").chars().take(LENGTH_MAX).collect();
         }
+        let whole = name.clone();
         let mut number = 2;
         while !taken.insert(name.to_ascii_lowercase()) {
             let end = format!("_{number}");
-            let front: String = name.chars().take(LENGTH_MAX - end.len()).collect();
+            let front: String = whole.chars().take(LENGTH_MAX - end.len()).collect();
             name = format!("{front}{end}");
             number += 1;
         }
-        names.insert(own.to_owned(), name);
+        names.insert((kind, own.to_owned()), name);
     }
     names
 }
 
-fn tables(
-    tools: &[Object],
-    names: &BTreeMap<String, String>,
-    needs: &BTreeMap<String, Vec<String>>,
-) -> String {
+/// The tables of everything but tools. What has no URI that a configuration takes is told, and left out.
+fn beside<'s>(of: impl Fn(Surface) -> &'s [Object], names: &Names) -> String {
+    let mut written = String::new();
+    for (kind, table, key) in [
+        (Surface::Prompts, "prompt", "prompt"),
+        (Surface::Resources, "resource", "uri"),
+        (Surface::Templates, "resource", "template"),
+    ] {
+        for item in of(kind) {
+            let own = name_of(kind, item);
+            if kind != Surface::Prompts && !config::is_resource_uri(own) {
+                tell!("`{}` is no URI, and is not offered", own.escape_debug());
+                continue;
+            }
+            if let Some(name) = names.get(&(kind, own.to_owned())) {
+                let _ = write!(
+                    written,
+                    "\n[upstream.{SERVER}.{table}.{name}]\n{key} = {}\n",
+                    text(own)
+                );
+            }
+        }
+    }
+    written
+}
+
+fn tables(tools: &[Object], names: &Names, needs: &BTreeMap<String, Vec<String>>) -> String {
     let until = Offset::UTC
         .to_datetime(Timestamp::now())
         .date()
@@ -231,8 +277,10 @@ fn tables(
     let why = format!("by = \"you\", because = \"first use\", until = \"{until}\"");
     let mut written = String::new();
     for tool in tools {
-        let own = name_of(tool);
-        let Some(name) = names.get(own) else { continue };
+        let own = name_of(Surface::Tools, tool);
+        let Some(name) = names.get(&(Surface::Tools, own.to_owned())) else {
+            continue;
+        };
         let class = class(tool);
         let _ = write!(
             written,
@@ -366,9 +414,20 @@ mod tests {
         let tools: Vec<Object> = ["read", "Read", "a.b", "a/b", "1st", "ünï", "", long.as_str()]
             .map(tool)
             .into();
-        let names = names(&tools);
-        assert_eq!(names["read"], "read");
-        assert_eq!(names.len(), tools.len());
+        let Value::Object(resource) = json!({ "uri": "a:b/c", "name": "read" }) else {
+            panic!()
+        };
+        let none: &[Object] = &[];
+        let names = names(|kind| match kind {
+            Surface::Tools => &tools,
+            Surface::Prompts => tools.get(..1).unwrap(),
+            Surface::Resources => std::slice::from_ref(&resource),
+            Surface::Templates => none,
+        });
+        assert_eq!(names[&(Surface::Tools, "read".to_owned())], "read");
+        assert_eq!(names[&(Surface::Prompts, "read".to_owned())], "read_3");
+        assert_eq!(names[&(Surface::Resources, "a:b/c".to_owned())], "read_4");
+        assert_eq!(names.len(), tools.len() + 2);
         let mut seen = BTreeSet::new();
         for name in names.values() {
             assert!(
@@ -383,9 +442,25 @@ mod tests {
     #[test]
     fn a_text_of_a_server_is_a_value_and_never_a_line_of_the_configuration() {
         let odd = tool("a\"\n[policy]\nfolder = \"x");
-        let names = names(std::slice::from_ref(&odd));
-        let written = tables(&[odd], &names, &BTreeMap::new());
+        let Value::Object(resource) = json!({ "uri": "a:\"]\n[policy]", "name": "\n[policy]\n" }) else {
+            panic!()
+        };
+        let Value::Object(template) = json!({ "uriTemplate": "a:\"]{x}[policy]", "name": "x" }) else {
+            panic!()
+        };
+        let all = |kind| {
+            std::slice::from_ref(match kind {
+                Surface::Tools | Surface::Prompts => &odd,
+                Surface::Resources => &resource,
+                Surface::Templates => &template,
+            })
+        };
+        let names = names(all);
+        let written = tables(all(Surface::Tools), &names, &BTreeMap::new()) + &beside(all, &names);
         let parsed: toml_edit::DocumentMut = written.parse().unwrap();
         assert!(parsed.get("policy").is_none(), "{written}");
+        let server = &parsed["upstream"][SERVER];
+        assert_eq!(server["resource"].as_table().unwrap().len(), 1, "{written}");
+        assert_eq!(server["prompt"].as_table().unwrap().len(), 1, "{written}");
     }
 }

@@ -1,10 +1,10 @@
 //! The MCP servers of the configuration: peers that are connected to when they are needed, and the tools that were approved.
 
-use catalog::{Held, Lock, Tool};
-use config::{Reach, ServerSettings, Settings};
+use catalog::{ApprovedDefinition, Held, Lock, ReviewFault, Tool};
+use config::{Reach, ServerSettings, Settings, ToolSettings};
 use gateway::usable_schema;
 use upstream::{Peer, Yard};
-use wire::{Identity, Revision};
+use wire::{Identity, Revision, Surface};
 
 use crate::problem::Problem;
 
@@ -43,14 +43,21 @@ pub(crate) fn serve(settings: &Settings, server: &ServerSettings, yard: &Yard, l
         Err(problem) => served.problems.push(problem),
     }
     let approved = lock.server(&server.name);
-    for bounds in &server.tools {
-        let known = approved.and_then(|locked| locked.tools.get(&bounds.operation));
+    let completes = approved.is_some_and(|locked| locked.completes);
+    for (surface, bounds) in offered(server) {
+        let known = approved.and_then(|locked| locked.of(surface).get(&bounds.operation));
+        let made = |known: &ApprovedDefinition| match surface {
+            Surface::Tools => Tool::of_server(&server.name, bounds, known),
+            Surface::Prompts | Surface::Resources | Surface::Templates => {
+                Tool::of_offer(&server.name, bounds, surface, known, completes)
+            }
+        };
         let why = match known {
             None => Some(format!(
                 "nobody has approved `{}` of `{}` yet; look at `tollhouse pins diff {}`, then approve it",
                 bounds.operation, server.name, server.name
             )),
-            Some(known) => match Tool::of_server(&server.name, bounds, known) {
+            Some(known) => match made(known) {
                 // One tool that cannot be used never keeps the rest of the house closed.
                 Ok(tool) => match unusable(&tool) {
                     None => {
@@ -59,6 +66,9 @@ pub(crate) fn serve(settings: &Settings, server: &ServerSettings, yard: &Yard, l
                     }
                     Some(why) => Some(why),
                 },
+                Err(ReviewFault::Unusable { why, .. }) => {
+                    Some(format!("its definition cannot be used: {why}"))
+                }
                 Err(fault) => {
                     let text = fault.to_string();
                     let text = text
@@ -72,7 +82,7 @@ pub(crate) fn serve(settings: &Settings, server: &ServerSettings, yard: &Yard, l
             },
         };
         if let Some(why) = why {
-            let text = format!("the tool is held: {why}");
+            let text = format!("the {} is held: {why}", word(surface));
             served
                 .warnings
                 .push(Problem::at(settings, &bounds.key, "pins", text));
@@ -83,6 +93,28 @@ pub(crate) fn serve(settings: &Settings, server: &ServerSettings, yard: &Yard, l
         }
     }
     served
+}
+
+/// Everything that is offered of a server.
+pub(crate) fn offered(server: &ServerSettings) -> impl Iterator<Item = (Surface, &ToolSettings)> {
+    let all = [
+        (Surface::Tools, &server.tools),
+        (Surface::Prompts, &server.prompts),
+        (Surface::Resources, &server.resources),
+        (Surface::Templates, &server.templates),
+    ];
+    all.into_iter()
+        .flat_map(|(surface, settings)| settings.iter().map(move |one| (surface, one)))
+}
+
+/// A kind, for people.
+pub(crate) const fn word(surface: Surface) -> &'static str {
+    match surface {
+        Surface::Tools => "tool",
+        Surface::Prompts => "prompt",
+        Surface::Resources => "resource",
+        Surface::Templates => "template",
+    }
 }
 
 /// Where the servers are that are started. None is yet.

@@ -33,13 +33,13 @@ impl Asking<'_> {
 
     /// Notes in the trip that a call leaves; what opens and lists is not counted.
     pub(crate) fn leaves(&self) {
-        if matches!(self.say, Say::Call { .. }) {
+        if self.say.is_for_a_caller() {
             self.trip.leaving();
         }
     }
 
     pub(crate) fn stayed(&self) {
-        if matches!(self.say, Say::Call { .. }) {
+        if self.say.is_for_a_caller() {
             self.trip.stayed();
         }
     }

@@ -57,7 +57,7 @@ impl Exchange {
     ) -> Result<(Outcome, Option<String>), PeerFault> {
         let mut hearing = self.hearing(asking, overheard, bounds)?;
         let counted;
-        let trip = if matches!(asking.say, Say::Call { .. }) {
+        let trip = if asking.say.is_for_a_caller() {
             asking.trip
         } else {
             counted = Trip::new(asking.trip.deadline, None);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 use wire::Id;
-use wire::client::{self, Surface, Told};
+use wire::client::{self, Told};
 
 use crate::peer::mailbox::Mailbox;
 
@@ -70,8 +70,8 @@ impl Overheard {
                 let message = message.filter(|message| !(self.guard.0)(message.as_bytes()));
                 mailbox.progress(&token, done, total, message);
             }
-            Told::ListChanged(Surface::Tools) => self.is_stale.store(true, Ordering::Release),
-            Told::ListChanged(_) | Told::Cancelled(_) | Told::Other(_) => {}
+            Told::ListChanged(_) => self.is_stale.store(true, Ordering::Release),
+            Told::Cancelled(_) | Told::Other(_) => {}
             // A server's words are not for our log; how many there are is.
             Told::Log { level, .. } => tracing::trace!(level, "a server logs something"),
         }

@@ -96,7 +96,7 @@ impl Called {
             Some(Value::Object(meta)) => meta,
             Some(_) => return Err(CalledFault("has a `_meta` that is no object".to_owned())),
         };
-        meta.retain(|key, _| !OF_THIS_HOP.contains(&key.as_str()));
+        meta = without_this_hop(meta);
         Ok(Ended::Complete(Box::new(Self {
             content,
             structured: object.shift_remove("structuredContent"),
@@ -105,6 +105,12 @@ impl Called {
             others: object,
         })))
     }
+}
+
+/// `_meta` without what belongs to one hop (HOP-03).
+pub(crate) fn without_this_hop(mut meta: Object) -> Object {
+    meta.retain(|key, _| !OF_THIS_HOP.contains(&key.as_str()));
+    meta
 }
 
 #[cfg(test)]

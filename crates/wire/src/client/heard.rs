@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::client::say::Surface;
 use crate::id::Id;
+use crate::surface::Surface;
 
 /// The longest text of an error that is kept, in characters.
 const TEXT_MAX: usize = 4_096;

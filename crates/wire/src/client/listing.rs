@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use model::{JsonLimits, Object, Value, parse_foreign};
 
-use crate::client::say::Surface;
+use crate::surface::Surface;
 
 /// One page.
 #[derive(Debug, Clone, PartialEq)]

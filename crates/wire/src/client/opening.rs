@@ -4,9 +4,9 @@ use bytes::Bytes;
 use model::{JsonLimits, Object, Value, parse_foreign};
 
 use crate::client::heard::ServerError;
-use crate::client::say::Surface;
 use crate::context::{Identity, identity_of};
 use crate::revision::{Era, Revision};
+use crate::surface::Surface;
 
 /// What a server says of itself, and the revision in which it is spoken to.
 #[derive(Debug, Clone, PartialEq)]

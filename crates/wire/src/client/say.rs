@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::context::{CLIENT_CAPABILITIES, CLIENT_INFO, Identity, PROTOCOL_VERSION};
 use crate::id::Id;
 use crate::revision::{Era, Revision};
+use crate::surface::Surface;
 
 /// Who speaks, and what it can be asked for.
 #[derive(Debug, Clone)]
@@ -17,19 +18,6 @@ pub struct Speaker {
     pub identity: Identity,
     /// The capabilities that are declared on this hop: what can be carried for the caller behind it, and no more (HOP-06).
     pub capabilities: Object,
-}
-
-/// One kind of thing that a server lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Surface {
-    /// `tools/list`.
-    Tools,
-    /// `prompts/list`.
-    Prompts,
-    /// `resources/list`.
-    Resources,
-    /// `resources/templates/list`.
-    Templates,
 }
 
 /// A request to a server.
@@ -55,6 +43,29 @@ pub enum Say<'a> {
         /// The arguments.
         arguments: &'a Object,
     },
+    /// `prompts/get`.
+    Get {
+        /// The server's own name of the prompt.
+        name: &'a str,
+        /// The arguments; all of them are texts.
+        arguments: &'a Object,
+    },
+    /// `resources/read`.
+    Read {
+        /// The server's own URI.
+        uri: &'a str,
+    },
+    /// `completion/complete`.
+    Complete {
+        /// [`Surface::Prompts`] or [`Surface::Templates`].
+        surface: Surface,
+        /// The server's own name of the prompt, or the template.
+        of: &'a str,
+        /// The argument, and what of its value is there already.
+        argument: (&'a str, &'a str),
+        /// The other arguments, as far as they are there.
+        others: &'a Object,
+    },
 }
 
 /// What goes with a request beside what it asks for.
@@ -64,53 +75,6 @@ pub struct Around<'a> {
     pub progress: Option<i64>,
     /// The W3C trace context, re-parented to our own span.
     pub traceparent: Option<&'a str>,
-}
-
-impl Surface {
-    /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
-
-    /// The method that lists it.
-    #[must_use]
-    pub const fn method(self) -> &'static str {
-        match self {
-            Self::Tools => "tools/list",
-            Self::Prompts => "prompts/list",
-            Self::Resources => "resources/list",
-            Self::Templates => "resources/templates/list",
-        }
-    }
-
-    /// The member of the result that holds its items.
-    #[must_use]
-    pub const fn member(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Prompts => "prompts",
-            Self::Resources => "resources",
-            Self::Templates => "resourceTemplates",
-        }
-    }
-
-    /// The capability behind which it is.
-    #[must_use]
-    pub const fn capability(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Prompts => "prompts",
-            Self::Resources | Self::Templates => "resources",
-        }
-    }
-
-    /// The member of an item that names it.
-    #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Tools | Self::Prompts => "name",
-            Self::Resources => "uri",
-            Self::Templates => "uriTemplate",
-        }
-    }
 }
 
 impl Say<'_> {
@@ -123,6 +87,18 @@ impl Say<'_> {
             Self::Ping => "ping",
             Self::List { surface, .. } => surface.method(),
             Self::Call { .. } => "tools/call",
+            Self::Get { .. } => "prompts/get",
+            Self::Read { .. } => "resources/read",
+            Self::Complete { .. } => "completion/complete",
+        }
+    }
+
+    /// Whether it is asked for a caller, and not to open or to list for ourselves.
+    #[must_use]
+    pub const fn is_for_a_caller(&self) -> bool {
+        match self {
+            Self::Call { .. } | Self::Get { .. } | Self::Read { .. } | Self::Complete { .. } => true,
+            Self::Open(_) | Self::Discover | Self::Ping | Self::List { .. } => false,
         }
     }
 
@@ -130,8 +106,9 @@ impl Say<'_> {
     #[must_use]
     pub const fn name(&self) -> Option<&str> {
         match self {
-            Self::Call { name, .. } => Some(name),
-            Self::Open(_) | Self::Discover | Self::Ping | Self::List { .. } => None,
+            Self::Call { name, .. } | Self::Get { name, .. } => Some(name),
+            Self::Read { uri } => Some(uri),
+            Self::Open(_) | Self::Discover | Self::Ping | Self::List { .. } | Self::Complete { .. } => None,
         }
     }
 
@@ -218,9 +195,29 @@ impl Serialize for Params<'_> {
                     map.serialize_entry("cursor", cursor)?;
                 }
             }
-            Say::Call { name, arguments } => {
+            Say::Call { name, arguments } | Say::Get { name, arguments } => {
                 map.serialize_entry("name", name)?;
                 map.serialize_entry("arguments", arguments)?;
+            }
+            Say::Read { uri } => map.serialize_entry("uri", uri)?,
+            Say::Complete {
+                surface,
+                of,
+                argument: (name, value),
+                others,
+            } => {
+                let reference = match surface {
+                    Surface::Prompts => json!({ "type": "ref/prompt", "name": of }),
+                    Surface::Tools | Surface::Resources | Surface::Templates => {
+                        json!({ "type": "ref/resource", "uri": of })
+                    }
+                };
+                map.serialize_entry("ref", &reference)?;
+                map.serialize_entry("argument", &json!({ "name": name, "value": value }))?;
+                // C4: revisions before 2025-06-18 do not know the other arguments.
+                if !others.is_empty() && self.revision.has_completion_context() {
+                    map.serialize_entry("context", &json!({ "arguments": others }))?;
+                }
             }
         }
         let meta = Meta(self);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use model::{Content, Object, Reply, ToolName};
 use serde_json::{Value, json};
-use wire::answer::{Said, Server, Step, batch, error, progress};
-use wire::{Definition, Failure, Hints, Id, Identity, Page, Revision, Token};
+use wire::answer::{Offers, Said, Server, Step, batch, error, progress};
+use wire::{Definition, Failure, Hints, Id, Identity, Item, ItemPage, Page, Revision, Surface, Token};
 
 use crate::schema::{assert_result, assert_valid};
 
@@ -72,10 +72,18 @@ fn every_result_fits_the_schema_of_its_revision() {
     ];
     for revision in Revision::ALL {
         if revision.has_sessions() {
-            assert_result(revision, "InitializeResult", &written(revision, &Said::Opened));
+            assert_result(
+                revision,
+                "InitializeResult",
+                &written(revision, &Said::Opened(Offers::default())),
+            );
             assert_result(revision, "EmptyResult", &written(revision, &Said::Pong));
         } else {
-            assert_result(revision, "DiscoverResult", &written(revision, &Said::Discovered));
+            assert_result(
+                revision,
+                "DiscoverResult",
+                &written(revision, &Said::Discovered(Offers::default())),
+            );
         }
         assert_result(
             revision,
@@ -101,6 +109,134 @@ fn every_result_fits_the_schema_of_its_revision() {
                 &written(revision, &Said::Called(reply.clone())),
             );
         }
+    }
+}
+
+fn item(surface: Surface, whole: Value) -> Arc<Item> {
+    let Value::Object(whole) = whole else { panic!() };
+    Arc::new(Item { surface, whole })
+}
+
+#[test]
+fn prm_02_res_01_every_list_and_every_result_beside_tools_fits_the_schema_of_its_revision() {
+    let icons = json!([{ "src": "https://example.com/i.png" }]);
+    let lists = [
+        (
+            "ListPromptsResult",
+            item(
+                Surface::Prompts,
+                json!({ "name": "far_ask", "title": "Ask", "description": "d", "icons": icons, "_meta": { "a.b/c": 1 },
+                        "arguments": [{ "name": "x", "title": "X", "required": true }], "vendor": 1 }),
+            ),
+        ),
+        (
+            "ListResourcesResult",
+            item(
+                Surface::Resources,
+                json!({ "uri": "a:b", "name": "b", "title": "B", "mimeType": "text/plain", "size": 3, "icons": icons,
+                        "annotations": { "priority": 1, "lastModified": "2025-01-01T00:00:00Z" } }),
+            ),
+        ),
+        (
+            "ListResourceTemplatesResult",
+            item(
+                Surface::Templates,
+                json!({ "uriTemplate": "a:{x}", "name": "x", "title": "X" }),
+            ),
+        ),
+    ];
+    let Value::Object(prompt) = json!({
+        "description": "d", "vendor": 1, "resultType": "other", "ttlMs": 9,
+        "messages": [
+            { "role": "user", "content": { "type": "text", "text": "a" } },
+            { "role": "assistant", "content": { "type": "audio", "data": "AAAA", "mimeType": "audio/wav" } },
+            { "role": "user", "content": { "type": "resource_link", "uri": "a:b", "name": "b" } },
+            { "role": "user", "content": { "type": "resource", "resource": { "uri": "a:b", "text": "x" } } },
+        ],
+    }) else {
+        panic!()
+    };
+    let Value::Object(contents) = json!({
+        "contents": [{ "uri": "a:b", "text": "x", "mimeType": "text/plain" }, { "uri": "a:c", "blob": "AAAA" }],
+        "ttlMs": 5_000, "cacheScope": "public", "_meta": { "a.b/c": 1 },
+    }) else {
+        panic!()
+    };
+    let Value::Object(values) = json!({ "completion": { "values": ["a"], "total": 1, "hasMore": false } })
+    else {
+        panic!()
+    };
+    for revision in Revision::ALL {
+        for (definition, item) in &lists {
+            let page = ItemPage {
+                surface: item.surface,
+                items: vec![Arc::clone(item)],
+                next: Some("c".into()),
+                left_out: 4,
+            };
+            let list = written(revision, &Said::Items(page));
+            assert_result(revision, definition, &list);
+            let first = &list["result"][item.surface.member()][0];
+            assert_eq!(
+                first.get("icons").is_some(),
+                revision >= Revision::V2025_11_25 && item.whole.contains_key("icons")
+            );
+            assert_eq!(
+                first.get("title").is_some(),
+                revision >= Revision::V2025_06_18,
+                "{revision}"
+            );
+        }
+        let got = written(revision, &Said::Prompt(prompt.clone()));
+        assert_result(revision, "GetPromptResult", &got);
+        assert_eq!(got["result"]["vendor"], 1);
+        assert!(got["result"].get("ttlMs").is_none(), "a prompt is not kept");
+        let read = written(revision, &Said::Contents(contents.clone()));
+        assert_result(revision, "ReadResourceResult", &read);
+        assert_eq!(read["result"]["_meta"]["a.b/c"], 1);
+        // CACHE-01, CACHE-05: as long as its server lets it, and never for others; in the older era nobody knows either.
+        let (ttl, scope) = (read["result"].get("ttlMs"), read["result"].get("cacheScope"));
+        if revision.has_sessions() {
+            assert_eq!((ttl, scope), (None, None), "{revision}");
+        } else {
+            assert_eq!((ttl, scope), (Some(&json!(5_000)), Some(&json!("private"))));
+        }
+        assert_result(
+            revision,
+            "CompleteResult",
+            &written(revision, &Said::Completed(values.clone())),
+        );
+        let all = Offers {
+            prompts: true,
+            resources: true,
+            completions: true,
+        };
+        let (definition, said) = if revision.has_sessions() {
+            ("InitializeResult", Said::Opened(all))
+        } else {
+            ("DiscoverResult", Said::Discovered(all))
+        };
+        let said = written(revision, &said);
+        assert_result(revision, definition, &said);
+        let capabilities = said["result"]["capabilities"].as_object().unwrap();
+        assert!(capabilities.contains_key("prompts") && capabilities.contains_key("resources"));
+        assert_eq!(
+            capabilities.contains_key("completions"),
+            revision >= Revision::V2025_03_26,
+            "{revision}"
+        );
+    }
+}
+
+#[test]
+fn res_03_res_04_what_is_not_there_has_the_code_of_its_era_and_says_which_it_was() {
+    for revision in Revision::ALL {
+        let failure = Failure::NoResource("a:b".into());
+        let said = error(revision, Some(&Id::Integer(1)), &failure).unwrap();
+        let said: Value = serde_json::from_slice(&said).unwrap();
+        let code = if revision.has_sessions() { -32_002 } else { -32_602 };
+        assert_eq!(said["error"]["code"], code, "{revision}");
+        assert_eq!(said["error"]["data"], json!({ "uri": "a:b" }));
     }
 }
 
@@ -194,7 +330,7 @@ fn d7_base_11_result_type_is_everywhere_in_2026_and_nowhere_before() {
             left_out: 0,
         }),
         Said::Called(Reply::text("x")),
-        Said::Discovered,
+        Said::Discovered(Offers::default()),
     ];
     for revision in Revision::ALL {
         for said in &replies {
@@ -210,7 +346,7 @@ fn d7_base_11_result_type_is_everywhere_in_2026_and_nowhere_before() {
 
 #[test]
 fn d4_life_m01_discover_says_what_initialize_says_and_has_no_body_identity() {
-    let result = written(Revision::V2026_07_28, &Said::Discovered)["result"].clone();
+    let result = written(Revision::V2026_07_28, &Said::Discovered(Offers::default()))["result"].clone();
     assert_eq!(result["supportedVersions"][0], "2026-07-28");
     assert_eq!(result["capabilities"], json!({"tools":{}}));
     assert_eq!(result["instructions"], "Ask first.");
@@ -228,7 +364,7 @@ fn cache_01_cache_04_lists_carry_hints_in_2026_and_calls_never_do() {
         next: None,
         left_out: 0,
     });
-    for said in [&list, &Said::Discovered] {
+    for said in [&list, &Said::Discovered(Offers::default())] {
         let result = written(Revision::V2026_07_28, said)["result"].clone();
         assert_eq!(
             (&result["ttlMs"], &result["cacheScope"]),

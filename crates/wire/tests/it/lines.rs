@@ -18,11 +18,12 @@ fn outcome(session: Option<Revision>, line: &str) -> String {
             "{revision} {}",
             match inbound {
                 Inbound::Request(request) => match request.ask {
+                    Ask::Open(_) => "open".to_owned(),
                     Ask::Ping => format!("ping {}", request.id),
                     Ask::Discover => format!("discover {}", request.id),
-                    Ask::ListTools { .. } => format!("list {}", request.id),
+                    Ask::List { .. } => format!("list {}", request.id),
                     Ask::CallTool { name, .. } => format!("call {} {name}", request.id),
-                    Ask::Open(_) => "open".to_owned(),
+                    other => format!("{other:?}"),
                 },
                 Inbound::Notice(Notice::Cancelled(cancel)) => format!("cancel {}", cancel.id),
                 Inbound::Notice(_) => "notice".to_owned(),
@@ -30,7 +31,7 @@ fn outcome(session: Option<Revision>, line: &str) -> String {
                 Inbound::Refused { id, failure } => format!(
                     "refused {} {}",
                     id.map_or("-".to_owned(), |id| id.to_string()),
-                    failure.code()
+                    failure.code(Revision::NEWEST_STATELESS)
                 ),
             }
         ),

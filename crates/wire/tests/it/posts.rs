@@ -29,7 +29,11 @@ fn outcome(headers: &[(&str, &str)], body: &str) -> String {
 }
 
 fn refused(reject: &Reject) -> String {
-    format!("{} {}", reject.status, reject.failure.code())
+    format!(
+        "{} {}",
+        reject.status,
+        reject.failure.code(Revision::NEWEST_STATELESS)
+    )
 }
 
 fn said(inbound: &Inbound) -> String {
@@ -38,7 +42,7 @@ fn said(inbound: &Inbound) -> String {
             Ask::Open(_) => format!("open {}", request.id),
             Ask::Discover => format!("discover {}", request.id),
             Ask::Ping => format!("ping {}", request.id),
-            Ask::ListTools { cursor } => format!("list {} {cursor:?}", request.id),
+            Ask::List { cursor, .. } => format!("list {} {cursor:?}", request.id),
             Ask::CallTool { name, arguments } => {
                 format!(
                     "call {} {name} {}",
@@ -46,6 +50,7 @@ fn said(inbound: &Inbound) -> String {
                     Value::Object(arguments.object().clone())
                 )
             }
+            other => format!("{other:?}"),
         },
         Inbound::Notice(Notice::Initialized) => "initialized".to_owned(),
         Inbound::Notice(Notice::Cancelled(cancel)) => format!("cancel {}", cancel.id),
@@ -55,7 +60,7 @@ fn said(inbound: &Inbound) -> String {
             format!(
                 "refused {} {}",
                 id.as_ref().map_or("-".to_owned(), ToString::to_string),
-                failure.code()
+                failure.code(Revision::NEWEST_STATELESS)
             )
         }
     }
@@ -177,7 +182,11 @@ fn life_l01_an_incomplete_initialize_says_what_is_missing() {
         let body = json!({"jsonrpc":"2.0","id":7,"method":"initialize","params":params}).to_string();
         let headers = Headers::default();
         let reject = sort(&headers, body.as_bytes(), &limits()).unwrap_err();
-        assert_eq!(reject.failure.code(), -32602, "{params}");
+        assert_eq!(
+            reject.failure.code(Revision::NEWEST_STATELESS),
+            -32602,
+            "{params}"
+        );
         assert!(
             reject.failure.to_string().contains(missing),
             "{params}: {}",
@@ -230,7 +239,11 @@ fn life_m04_the_versions_in_an_error_are_those_of_discover() {
     let supported = |version: &str| {
         let headers = Headers::of(&[("MCP-Protocol-Version", version), LIST]);
         let reject = sort(&headers, body(version).as_bytes(), &limits()).unwrap_err();
-        assert_eq!((reject.status, reject.failure.code()), (400, -32022), "{version}");
+        assert_eq!(
+            (reject.status, reject.failure.code(Revision::NEWEST_STATELESS)),
+            (400, -32022),
+            "{version}"
+        );
         let data = reject.failure.data().unwrap();
         assert_eq!(data["requested"], version);
         data["supported"].clone()
@@ -563,9 +576,52 @@ fn a_legacy_session_serves_its_methods_and_no_others() {
         ("tools/list", r#"{"cursor":""}"#, r#"list 1 Some("")"#),
         ("tools/list", r#"{"cursor":7}"#, "refused 1 -32602"),
         ("server/discover", "{}", "refused 1 -32601"),
-        ("resources/list", "{}", "refused 1 -32601"),
-        ("prompts/list", "{}", "refused 1 -32601"),
-        ("completion/complete", "{}", "refused 1 -32601"),
+        ("resources/read", "{}", "refused 1 -32602"),
+        ("resources/read", r#"{"uri":1}"#, "refused 1 -32602"),
+        ("prompts/get", r#"{"arguments":{}}"#, "refused 1 -32602"),
+        (
+            "prompts/get",
+            r#"{"name":"a","arguments":{"b":1}}"#,
+            "refused 1 -32602",
+        ),
+        (
+            "prompts/get",
+            r#"{"name":"a","arguments":[]}"#,
+            "refused 1 -32602",
+        ),
+        (
+            "prompts/get",
+            r#"{"name":"a","requestState":"x"}"#,
+            "refused 1 -32602",
+        ),
+        (
+            "resources/read",
+            r#"{"uri":"a:b","requestState":"x"}"#,
+            "refused 1 -32602",
+        ),
+        ("completion/complete", "{}", "refused 1 -32602"),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/prompt"},"argument":{"name":"a","value":""}}"#,
+            "refused 1 -32602",
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/other","name":"x"},"argument":{"name":"a","value":""}}"#,
+            "refused 1 -32602",
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a"}}"#,
+            "refused 1 -32602",
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":""},"context":{"arguments":{"b":1}}}"#,
+            "refused 1 -32602",
+        ),
+        ("resources/templates/list", r#"{"cursor":7}"#, "refused 1 -32602"),
+        ("resources/nothing", "{}", "refused 1 -32601"),
         ("logging/setLevel", r#"{"level":"info"}"#, "refused 1 -32601"),
         ("notifications/initialized", "{}", "refused 1 -32601"),
     ] {
