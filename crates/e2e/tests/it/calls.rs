@@ -154,7 +154,16 @@ async fn tools_are_listed_with_what_was_decided_about_them() {
     let keys: Vec<&String> = tools[2].as_object().unwrap().keys().collect();
     assert_eq!(
         keys,
-        ["name", "upstream", "operation", "class", "pin", "rules", "notes"]
+        [
+            "name",
+            "kind",
+            "upstream",
+            "operation",
+            "class",
+            "pin",
+            "rules",
+            "notes"
+        ]
     );
     assert_eq!(tools[2]["operation"], "GET /v1/invoices/{invoice_id}");
     assert_eq!(tools[2]["class"], "read");

@@ -132,16 +132,22 @@ async fn d5_an_unknown_method_is_404_only_where_that_does_not_mean_a_lost_sessio
     let (desk, gate) = Plan::new().serve().await;
     for revision in LEGACY {
         let client = desk.legacy(&gate, "ada", revision).await;
-        for method in [
+        for (method, params) in [
             // LOG-02, RES-01, PRM-01, CMP-01: what is not declared is not there.
-            "logging/setLevel",
-            "resources/list",
-            "prompts/get",
-            "completion/complete",
-            "tasks/get",
-            "nonsense",
+            ("logging/setLevel", json!({ "level": "info" })),
+            ("resources/list", json!({})),
+            ("resources/templates/list", json!({})),
+            ("resources/read", json!({ "uri": "a:b" })),
+            ("prompts/list", json!({})),
+            ("prompts/get", json!({ "name": "a" })),
+            (
+                "completion/complete",
+                json!({ "ref": { "type": "ref/prompt", "name": "a" }, "argument": { "name": "b", "value": "" } }),
+            ),
+            ("tasks/get", json!({})),
+            ("nonsense", json!({})),
         ] {
-            let answer = client.post(&client.request("x", method, json!({}))).await;
+            let answer = client.post(&client.request("x", method, params)).await;
             assert_eq!(answer.status, 200, "{revision} {method}");
             assert_message(revision, &answer.json());
             assert_eq!(answer.code(), Some(-32601), "{revision} {method}");

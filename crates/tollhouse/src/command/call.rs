@@ -16,14 +16,9 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
     log::start_quiet();
     let reviewed = super::review(&args.path).await?;
     let principal = super::principal(&reviewed.settings, &args.caller)?;
+    let arguments = super::arguments(&reviewed.settings, &args)?;
     let open = Open::new(reviewed, "call").await?;
-    let asked = match super::asked(&open.gateway, &args) {
-        Ok(asked) => asked,
-        Err(fault) => {
-            open.close().await?;
-            return Err(fault);
-        }
-    };
+    let asked = super::asked(&open.gateway, &args, arguments);
     let cancel = CancellationToken::new();
     super::serve::spawn_signals(cancel.clone());
     let flow = Flow {

@@ -12,7 +12,11 @@ pub(crate) async fn explain(args: CallArgs) -> Result<(), Failure> {
     log::start_quiet();
     let looking = Looking::open(&args.path).await?;
     let principal = super::principal(&looking.settings, &args.caller)?;
-    let asked = super::asked(&looking.gateway, &args)?;
+    let asked = super::asked(
+        &looking.gateway,
+        &args,
+        super::arguments(&looking.settings, &args)?,
+    );
     let explanation = looking.gateway.explain(&principal, asked).await;
     looking.close().await;
     if args.format.json {

@@ -137,9 +137,9 @@ fn principal(settings: &Settings, name: &str) -> Result<Principal, Failure> {
     house::caller(settings, name).map(|caller| configured(&caller))
 }
 
-/// What a call on the command line asks for.
-fn asked(gateway: &Gateway, args: &CallArgs) -> Result<Asked, Failure> {
-    let limits = gateway.limits();
+/// The arguments of a call on the command line.
+fn arguments(settings: &Settings, args: &CallArgs) -> Result<Arguments, Failure> {
+    let limits = &settings.limits;
     let text = if args.arguments == "-" {
         read_standard_input(limits.arguments_bytes_max)?
     } else {
@@ -149,15 +149,19 @@ fn asked(gateway: &Gateway, args: &CallArgs) -> Result<Asked, Failure> {
         bytes_max: limits.arguments_bytes_max,
         depth_max: limits.json_depth_max,
     };
-    let arguments = Arguments::parse(text.as_bytes(), json).map_err(|fault| {
+    Arguments::parse(text.as_bytes(), json).map_err(|fault| {
         Failure::Input(format!(
             "the arguments cannot be read: {fault}; write a JSON object, as '{{\"id\":\"x\"}}'"
         ))
-    })?;
-    Ok(Asked {
+    })
+}
+
+/// What a call on the command line asks for.
+fn asked(gateway: &Gateway, args: &CallArgs, arguments: Arguments) -> Asked {
+    Asked {
         wanted: gateway.meant(&args.tool, arguments),
         mount: Mount::All,
-    })
+    }
 }
 
 fn read_standard_input(bytes_max: usize) -> Result<String, Failure> {
