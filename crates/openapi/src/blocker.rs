@@ -158,6 +158,8 @@ codes! {
         ReferenceCyclic = "ref.cyclic";
         /// Something that is no JSON Schema.
         SchemaMalformed = "schema.malformed";
+        /// A field is required and refused, so that no call fits.
+        SchemaImpossible = "schema.impossible";
         /// A keyword that cannot be carried over.
         SchemaKeyword = "schema.keyword-unsupported";
         /// A pattern that cannot be matched in linear time.
@@ -192,6 +194,10 @@ codes! {
         SchemaPatternDropped = "schema.pattern-dropped";
         /// Members that stand beside a reference were left out, as version 3.0 says.
         SchemaSiblingsIgnored = "schema.siblings-ignored";
+        /// A field is required and not declared; it takes anything.
+        SchemaFieldUndeclared = "schema.field-undeclared";
+        /// A reference names nothing; what can be left out without it was.
+        SchemaReferenceLeftOut = "schema.reference-left-out";
         /// Texts in a large input were cut short or left out.
         SchemaTerse = "schema.terse";
         /// Optional fields of a large input were left out.

@@ -231,6 +231,27 @@ impl RequestPlan {
             })
     }
 
+    /// The parameters that the request has: `path`, `query`, `querystring`, `header` or `cookie`, and the name on the wire.
+    pub fn parameters(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.arguments.iter().filter_map(|argument| {
+            let place = match argument.place {
+                ArgumentPlace::Path => "path",
+                ArgumentPlace::Query => "query",
+                ArgumentPlace::QueryString => "querystring",
+                ArgumentPlace::Header => "header",
+                ArgumentPlace::Cookie => "cookie",
+                ArgumentPlace::Field | ArgumentPlace::Body => return None,
+            };
+            Some((place, argument.wire.as_str()))
+        })
+    }
+
+    /// Whether the request can have a body.
+    #[must_use]
+    pub const fn has_body(&self) -> bool {
+        !matches!(self.body, BodyPlan::None)
+    }
+
     /// The method, as a request line writes it.
     #[must_use]
     pub const fn method(&self) -> &str {

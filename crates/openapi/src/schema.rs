@@ -5,6 +5,7 @@
 //! over is a blocker. Inputs are closed, so that a field which nobody declared is refused.
 //! Sources: OpenAPI 3.0.4 section 4.7.24, OpenAPI 3.1.1 section 4.8.24, JSON Schema 2020-12.
 
+mod absent;
 mod closing;
 mod conversion;
 mod definition;
@@ -73,6 +74,8 @@ pub(crate) struct Converter<'d, 'f> {
     taken: HashSet<String>,
     queue: VecDeque<(String, Located<'d>, Mode)>,
     patterns: HashMap<String, bool>,
+    /// References that name nothing, by the name that stands for each in the schema, with what they would block.
+    absent: BTreeMap<String, Blocker>,
     /// What the definition that is being converted has met.
     met: Met<'d>,
 }
@@ -110,6 +113,7 @@ impl<'d, 'f> Converter<'d, 'f> {
             taken: HashSet::new(),
             queue: VecDeque::new(),
             patterns: HashMap::new(),
+            absent: BTreeMap::new(),
             met: Met::default(),
         }
     }
@@ -167,7 +171,8 @@ impl<'d, 'f> Converter<'d, 'f> {
                 // optional again.
                 loop {
                     fold::narrow(root, &mut defs, keep, &|name| left.contains_key(name));
-                    let needed = fold::missing(root, &defs);
+                    let mut needed = fold::missing(root, &defs);
+                    needed.retain(|name| !self.absent.contains_key(name));
                     if needed.is_empty() || self.has_stopped() {
                         break;
                     }
@@ -186,6 +191,7 @@ impl<'d, 'f> Converter<'d, 'f> {
                 left.len()
             }
         };
+        self.without_absent(root, &mut defs, keep);
         if !defs.is_empty() {
             root.insert("$defs".to_owned(), Value::Object(defs));
         }
@@ -287,6 +293,9 @@ impl<'d, 'f> Converter<'d, 'f> {
             at.back(before);
         }
         self.bounds(at, &mut out, object);
+        if closing != Closing::No {
+            self.declare_what_is_required(at, &mut out, object, &hidden);
+        }
         match closing {
             Closing::No => {}
             Closing::Additional => {

@@ -5,6 +5,7 @@
 
 mod bounds;
 mod draft;
+mod possible;
 mod schemas;
 mod words;
 

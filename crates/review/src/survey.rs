@@ -455,13 +455,23 @@ fn sets(row: &mut Row, schema: &Value, plan: &RequestPlan) {
 
 /// A request of arguments that the schema suggests.
 fn golden(schema: &Value, plan: &RequestPlan, injected: &Object) -> Option<Golden> {
-    let arguments = openapi::arguments_for(schema, 0);
+    let suggested = openapi::arguments_for(schema, 0);
+    let (arguments, request) = match plan.build(&suggested, injected) {
+        Ok(request) => (suggested, request),
+        // What fits the schema is found by a longer search, which most tools do not need.
+        Err(_) => {
+            let builds = |arguments: &Object| plan.build(arguments, injected).is_ok();
+            let arguments = openapi::valid_arguments(schema, &mut |arguments| builds(arguments))?;
+            let request = plan.build(&arguments, injected).ok()?;
+            (arguments, request)
+        }
+    };
     let Prepared {
         method,
         path_and_query,
         headers,
         body,
-    } = plan.build(&arguments, injected).ok()?;
+    } = request;
     Some(Golden {
         arguments,
         method: method.to_owned(),

@@ -20,6 +20,7 @@
 )]
 
 pub mod command;
+pub mod corpus;
 pub mod documents;
 pub mod fuzz;
 pub mod install;

@@ -11,6 +11,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
+use openapi::Nesting;
+use xtask::corpus::{self, Choice};
 use xtask::repository::Made;
 use xtask::rooms::{ROOMS, Room};
 use xtask::stage;
@@ -51,6 +53,14 @@ enum Chore {
         #[arg(long)]
         write: bool,
     },
+    /// Count what comes of every OpenAPI document in a folder; fails where something comes that must never be
+    Corpus {
+        /// The folder; documents in JSON and YAML, also in its folders.
+        folder: std::path::PathBuf,
+        /// Write values inside of `deepObject`, items of lists by their index; without it they block.
+        #[arg(long)]
+        nested: bool,
+    },
     /// Compare the documents that are made from the code with it, or write them
     Docs {
         /// Write what differs.
@@ -83,6 +93,11 @@ impl Chore {
             Self::Conformance => stage::conformance(),
             Self::Fuzz { target, seconds } => xtask::fuzz::fuzz(target.as_deref(), seconds),
             Self::Rooms { write } => keep(&ROOMS.iter().map(Room::clippy_file).collect::<Vec<_>>(), write),
+            Self::Corpus { folder, nested } => {
+                let nesting = if nested { Nesting::Indexed } else { Nesting::Refuse };
+                println!("{}", corpus::corpus(&folder, Choice { nesting })?);
+                Ok(())
+            }
             Self::Docs { write } => keep(&xtask::documents::all()?, write),
         }
     }

@@ -9,8 +9,11 @@ use std::collections::HashSet;
 use model::{Object, Value};
 
 use super::{Converter, Direction, Mode, Site};
+use crate::blocker::NoteKind;
+use crate::pointer::Pointer;
 use crate::reference::reference_of;
 use crate::shape::is_flagged;
+use crate::text::excerpt;
 
 /// How an object is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +24,16 @@ pub(super) enum Closing {
     Additional,
     /// By `unevaluatedProperties`, which sees through a composition.
     Unevaluated,
+}
+
+/// The fields that a composition names.
+#[derive(Default)]
+struct Names<'d> {
+    declared: HashSet<&'d str>,
+    /// Those that every value must have.
+    required: Vec<&'d str>,
+    /// Whether the document itself says what other fields are.
+    takes_others: bool,
 }
 
 /// Keywords that apply other schemas to the same value.
@@ -91,6 +104,86 @@ impl<'d> Converter<'d, '_> {
         members
             .chain(reference)
             .any(|member| self.declares(member, depth + 1))
+    }
+
+    /// Fields that must be given and that nothing declares. The document takes anything for them, so the closed object has to, or
+    /// nothing would fit it.
+    pub(super) fn declare_what_is_required(
+        &mut self,
+        at: &Pointer,
+        out: &mut Object,
+        object: &'d Object,
+        hidden: &HashSet<&'d str>,
+    ) {
+        let mut names = Names::default();
+        self.collect_names(object, true, &mut names, 0);
+        if names.takes_others {
+            return;
+        }
+        for name in names.required {
+            if names.declared.contains(name) || hidden.contains(name) {
+                continue;
+            }
+            let properties = out
+                .entry("properties")
+                .or_insert_with(|| Value::Object(Object::new()));
+            if let Some(properties) = properties.as_object_mut() {
+                properties.insert(name.to_owned(), Value::Object(Object::new()));
+            }
+            self.charge(name.len() + 8);
+            self.note(
+                NoteKind::SchemaFieldUndeclared,
+                at,
+                format!(
+                    "the field `{}` is required and not declared; it takes anything",
+                    excerpt(name)
+                ),
+            );
+        }
+    }
+
+    fn collect_names(&mut self, object: &'d Object, applies: bool, names: &mut Names<'d>, depth: usize) {
+        if depth > 32 || !self.work.step() {
+            // What was not looked at may declare everything.
+            names.takes_others = true;
+            return;
+        }
+        let fields = object.get("properties").and_then(Value::as_object);
+        names
+            .declared
+            .extend(fields.into_iter().flat_map(Object::keys).map(String::as_str));
+        names.takes_others |= is_open_by_word(object) || object.contains_key("patternProperties");
+        if applies {
+            let required = object.get("required").and_then(Value::as_array);
+            names
+                .required
+                .extend(required.into_iter().flatten().filter_map(Value::as_str));
+        }
+        let reference = object
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|reference| self.resolver.value(reference));
+        let list = |keyword: &str| {
+            object
+                .get(keyword)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
+        for part in list("allOf").chain(reference).filter_map(Value::as_object) {
+            self.collect_names(part, applies, names, depth + 1);
+        }
+        let conditions = ["then", "else"]
+            .into_iter()
+            .filter_map(|keyword| object.get(keyword));
+        let dependent = object.get("dependentSchemas").and_then(Value::as_object);
+        let others = list("anyOf")
+            .chain(list("oneOf"))
+            .chain(conditions)
+            .chain(dependent.into_iter().flat_map(Object::values));
+        for part in others.filter_map(Value::as_object) {
+            self.collect_names(part, false, names, depth + 1);
+        }
     }
 
     /// The fields that do not go this way: those of the composition around, and those that this schema or a part of it

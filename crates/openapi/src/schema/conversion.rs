@@ -72,13 +72,15 @@ impl<'d> Converter<'d, '_> {
             return;
         }
         let before = (self.bytes_left, self.work.left());
+        let absent = self.absent.len();
         let outer = std::mem::take(self.findings);
         self.met = Met::default();
         let mut at = target.pointer;
         let schema = self.alone(&mut at, target.value, mode);
         let met = std::mem::take(&mut self.met);
         let own = std::mem::replace(self.findings, outer);
-        if !own.is_blocked() && !self.has_stopped() {
+        // What leads nowhere is met anew by each tool, which leaves it out or is blocked by it.
+        if !own.is_blocked() && !self.has_stopped() && self.absent.len() == absent {
             let conversion = Conversion {
                 schema: schema.clone(),
                 references: met.references,

@@ -49,10 +49,7 @@ impl<'d> Converter<'d, '_> {
             .and_then(|target| settle(self.resolver, self.family, target));
         let target = match found {
             Ok(target) => target,
-            Err(fault) => {
-                self.findings.block(fault.blocker(at));
-                return None;
-            }
+            Err(fault) => return self.absent(at, &fault),
         };
         // What holds no other schema is the same in every mode.
         let mode = if holds_schemas(target.value) {

@@ -1,7 +1,7 @@
 //! What a schema loses where it would be too large: nothing that would let more through.
 //!
 //! It works on finished schemas: `root` with its `$defs` beside it. Fields of an input are left out whole; an answer is
-//! described less deeply.
+//! described less deeply. What needs a definition that cannot be had is left out in the same way.
 
 use std::collections::HashSet;
 
@@ -61,6 +61,65 @@ pub(super) fn narrow(
     }
 }
 
+/// Leaves out what can be left out and needs a definition that is not there: optional fields, and alternatives beside others,
+/// from the inside out, so that nothing goes for something that goes by itself. `keep`: fields of `root` that stay.
+pub(super) fn without(
+    root: &mut Object,
+    defs: &mut Object,
+    keep: &dyn Fn(&str) -> bool,
+    is_gone: &dyn Fn(&str) -> bool,
+) {
+    without_object(root, keep, is_gone);
+    for definition in defs.values_mut().filter_map(Value::as_object_mut) {
+        without_object(definition, &|_| false, is_gone);
+    }
+}
+
+fn without_object(object: &mut Object, keep: &dyn Fn(&str) -> bool, is_gone: &dyn Fn(&str) -> bool) {
+    each_schema(object, &mut |schema| {
+        if let Some(object) = schema.as_object_mut() {
+            without_object(object, &|_| false, is_gone);
+        }
+    });
+    let needs = |schema: &Value| first_reference(schema, is_gone).is_some();
+    leave_out(object, keep, &needs);
+    // Of a `oneOf`, a value that fits one of the others may fit the missing one, too; the document describes it all the same.
+    // What leaves nothing but null has decided about the request.
+    for keyword in ["anyOf", "oneOf"] {
+        if let Some(ways) = object.get_mut(keyword).and_then(Value::as_array_mut)
+            && ways.iter().any(|way| !needs(way) && !is_null(way))
+        {
+            ways.retain(|way| !needs(way));
+        }
+    }
+}
+
+fn is_null(schema: &Value) -> bool {
+    let only = |keyword: &str, value: &Value| schema.get(keyword) == Some(value);
+    only("type", &Value::from("null"))
+        || only("const", &Value::Null)
+        || only("enum", &Value::Array(vec![Value::Null]))
+}
+
+/// The first definition of some that a schema refers to, not looking behind its references.
+pub(super) fn first_reference<'v>(schema: &'v Value, is_one: &dyn Fn(&str) -> bool) -> Option<&'v str> {
+    let object = schema.as_object()?;
+    if let Some(found) = target(object).filter(|target| is_one(target)) {
+        return Some(found);
+    }
+    schemas(object).find_map(|schema| first_reference(schema, is_one))
+}
+
+/// Tells of every definition that a schema refers to, not looking behind its references.
+pub(super) fn references(object: &Object, tell: &mut dyn FnMut(&str)) {
+    if let Some(found) = target(object) {
+        tell(found);
+    }
+    for schema in schemas(object).filter_map(Value::as_object) {
+        references(schema, tell);
+    }
+}
+
 fn narrow_schema(schema: &mut Value, is_folded: &dyn Fn(&str) -> bool) {
     if let Some(object) = schema.as_object_mut() {
         narrow_object(object, &|_| false, is_folded);
@@ -68,6 +127,14 @@ fn narrow_schema(schema: &mut Value, is_folded: &dyn Fn(&str) -> bool) {
 }
 
 fn narrow_object(object: &mut Object, keep: &dyn Fn(&str) -> bool, is_folded: &dyn Fn(&str) -> bool) {
+    leave_out(object, keep, &|schema| {
+        first_reference(schema, is_folded).is_some()
+    });
+    each_schema(object, &mut |schema| narrow_schema(schema, is_folded));
+}
+
+/// Leaves out the optional fields of one object whose schemas are of a kind.
+fn leave_out(object: &mut Object, keep: &dyn Fn(&str) -> bool, is_one: &dyn Fn(&Value) -> bool) {
     let required: HashSet<String> = object
         .get("required")
         .and_then(Value::as_array)
@@ -79,7 +146,7 @@ fn narrow_object(object: &mut Object, keep: &dyn Fn(&str) -> bool, is_folded: &d
     let mut gone: Vec<String> = Vec::new();
     if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
         for (name, schema) in properties.iter_mut() {
-            if !required.contains(name) && !keep(name) && refers(schema, is_folded) {
+            if !required.contains(name) && !keep(name) && is_one(schema) {
                 // Where the object takes other fields, this one has to be refused by name.
                 *schema = Value::Bool(false);
                 if is_closed {
@@ -96,17 +163,6 @@ fn narrow_object(object: &mut Object, keep: &dyn Fn(&str) -> bool, is_folded: &d
             dependencies.shift_remove(name);
         }
     }
-    each_schema(object, &mut |schema| narrow_schema(schema, is_folded));
-}
-
-fn refers(schema: &Value, is_folded: &dyn Fn(&str) -> bool) -> bool {
-    let Some(object) = schema.as_object() else {
-        return false;
-    };
-    if target(object).is_some_and(is_folded) {
-        return true;
-    }
-    schemas(object).any(|schema| refers(schema, is_folded))
 }
 
 /// The definitions that are referred to from the root and are not there.

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::bounds::{Originals, bounded, values_fit};
 use super::draft::Draft;
+use super::possible;
 use crate::blocker::{Blocker, BlockerCause, Findings, NoteKind};
 use crate::document::Document;
 use crate::expansion;
@@ -74,22 +75,52 @@ pub(super) fn input_schema<'d>(
                 "texts in the schema were cut short or left out, because it would be too large with them",
             );
         }
+        let is_offered = |draft: &Draft<'_>| {
+            draft.injected || root.get("properties").and_then(|p| p.get(&draft.name)).is_some()
+        };
         if folded > 0 {
+            let names = drafts
+                .iter()
+                .filter(|draft| !is_offered(draft))
+                .map(|draft| draft.name.as_str());
             own.note(
                 NoteKind::SchemaFolded,
                 &site.operation.pointer,
-                "optional fields were left out, because the schema would be too large with them",
+                format!(
+                    "optional fields were left out, because the schema would be too large with them{}",
+                    listed(names)
+                ),
             );
         }
         values_fit(&root, drafts, &originals, &mut own);
         findings.take(own);
-        let is_offered = |draft: &Draft<'_>| {
-            draft.injected || root.get("properties").and_then(|p| p.get(&draft.name)).is_some()
-        };
         drafts.retain(is_offered);
+        if !findings.is_blocked()
+            && let Some(name) = possible::refused(&root)
+        {
+            findings.block(Blocker::new(
+                BlockerCause::SchemaImpossible,
+                &site.operation.pointer,
+                format!(
+                    "the field `{}` is required and refused, so no call fits",
+                    excerpt(&name)
+                ),
+                "declare the field, or do not require it",
+            ));
+        }
         return sound(root, length, site, findings);
     }
     None
+}
+
+/// ": the arguments `a`, `b`", or nothing where fields deeper inside were left out only.
+fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(": the arguments {}", names.join(", "))
+    }
 }
 
 fn assembled<'d>(

@@ -569,3 +569,52 @@ fn words_of_the_document_are_cleaned_and_cut_and_those_of_the_operator_are_not()
         (Some("Mine"), "My words.".repeat(200))
     );
 }
+
+#[test]
+fn a_field_that_is_required_and_not_declared_takes_anything_where_the_document_lets_it() {
+    let body = |schema: &str| {
+        document(
+            "3.1.0",
+            &format!(
+                "paths:\n  /x: {{post: {{requestBody: {{required: true, content: {{application/json: {{schema: {schema}}}}}}}}}}}\ncomponents: {{schemas: {{Part: {{type: object, required: [name], properties: {{name: {{type: string}}}}}}}}}}\n"
+            ),
+        )
+    };
+    let note = openapi::NoteKind::SchemaFieldUndeclared;
+    for schema in [
+        "{type: object, required: [name, must], properties: {name: {type: string}}}",
+        "{type: object, required: [must], allOf: [{$ref: '#/components/schemas/Part'}]}",
+        "{allOf: [{$ref: '#/components/schemas/Part'}, {required: [must]}]}",
+    ] {
+        let tool = tool(&body(schema), "POST /x");
+        assert!(
+            tool.notes
+                .iter()
+                .any(|one| one.kind == note && one.text.contains("`must`")),
+            "{schema}"
+        );
+        for (value, fits) in [
+            (json!({"name": "n", "must": [1]}), true),
+            (json!({"name": "n"}), false),
+            (json!({"name": "n", "must": 1, "other": 1}), false),
+        ] {
+            assert_eq!(accepts(&tool, &json!({"body": value})), fits, "{schema} {value}");
+        }
+    }
+    // What another part declares, or the document leaves open, needs no word.
+    for schema in [
+        "{type: object, required: [name], allOf: [{$ref: '#/components/schemas/Part'}]}",
+        "{type: object, required: [must], additionalProperties: true}",
+        "{type: object, required: [id, name], properties: {id: {type: string, readOnly: true}, name: {type: string}}}",
+    ] {
+        let tool = tool(&body(schema), "POST /x");
+        assert!(tool.notes.iter().all(|one| one.kind != note), "{schema}");
+    }
+    // Where the document itself refuses it, no call can be right.
+    let schema =
+        "{type: object, required: [must], properties: {name: {type: string}}, additionalProperties: false}";
+    assert_eq!(
+        crate::support::causes(&body(schema), "POST /x").0,
+        [openapi::BlockerCause::SchemaImpossible]
+    );
+}

@@ -20,6 +20,7 @@ mod order;
 mod outputs;
 mod overlays;
 mod parameters;
+mod references;
 mod requests;
 mod schemas;
 mod split;

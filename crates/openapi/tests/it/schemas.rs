@@ -229,7 +229,7 @@ fn a_bad_schema_blocks_its_operation_with_the_place() {
     ] {
         let document = body_document(
             version,
-            &format!("{{type: object, properties: {{v: {schema}}}}}"),
+            &format!("{{type: object, required: [v], properties: {{v: {schema}}}}}"),
             r##"Loop: {$ref: '#/components/schemas/Pool'}, Pool: {$ref: '#/components/schemas/Loop'},
                 Knot: {allOf: [{$ref: '#/components/schemas/Knot'}]}, Tight: {$ref: '#/components/schemas/Tight', maxLength: 3}"##,
         );
