@@ -1,7 +1,7 @@
 //! The catalogue: every tool by its public name, and every operation that is held.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use model::{Arguments, Caller, Digest, Object, ToolName, Value};
@@ -17,6 +17,18 @@ pub struct Catalog {
     tools: BTreeMap<ToolName, Arc<Tool>>,
     held: HashMap<String, String>,
     root: Option<Digest>,
+    ear: OnceLock<Ear>,
+}
+
+/// Whoever is told when something is held or comes back.
+struct Ear(Box<Told>);
+
+type Told = dyn Fn(&Arc<Tool>) + Send + Sync;
+
+impl std::fmt::Debug for Ear {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ear(..)")
+    }
 }
 
 /// An operation that no configuration names.
@@ -151,6 +163,18 @@ impl Catalog {
         self.tools
             .range::<str, _>((start, Bound::Unbounded))
             .map(|(_, tool)| tool)
+    }
+
+    /// Has somebody told from now on when a server departs from what was approved, or comes back to it. Only the first is.
+    pub fn on_news(&self, told: impl Fn(&Arc<Tool>) + Send + Sync + 'static) {
+        let _ = self.ear.set(Ear(Box::new(told)));
+    }
+
+    /// Tells that what a server says of this tool is no longer, or again, what was approved.
+    pub fn tell(&self, tool: &Arc<Tool>) {
+        if let Some(Ear(told)) = self.ear.get() {
+            told(tool);
+        }
     }
 
     /// How many operations are held.

@@ -16,6 +16,7 @@ use wire::answer::Server;
 
 use crate::arguments::{SchemaFault, Schemas};
 use crate::facts::{FactsFault, Lookups, Sources};
+use crate::news::News;
 use crate::pages::Pages;
 use crate::rows::Rows;
 use crate::session::Sessions;
@@ -62,6 +63,8 @@ pub struct Gateway {
     pub(crate) pages: HashMap<ToolName, Pages>,
     pub(crate) limits: Limits,
     pub(crate) slots: Slots,
+    pub(crate) subscriptions: Slots,
+    pub(crate) news: News,
     pub(crate) strangers: Strangers,
     pub(crate) clock: Clock,
     server: Server,
@@ -110,6 +113,12 @@ impl Gateway {
     /// [`GatewayFault`].
     pub fn new(parts: Parts) -> Result<Self, GatewayFault> {
         let schemas = Schemas::of(&parts.catalog)?;
+        let news = News::new();
+        let teller = news.sender();
+        // Without a listener there is nobody to tell.
+        parts
+            .catalog
+            .on_news(move |tool| drop(teller.send(Arc::clone(tool))));
         let lookups = Lookups::of(&parts.catalog, parts.sources)?;
         let mut rows = HashMap::new();
         let mut pages = HashMap::new();
@@ -141,6 +150,8 @@ impl Gateway {
             rows,
             pages,
             slots: Slots::new(&parts.limits),
+            subscriptions: Slots::of_subscriptions(&parts.limits),
+            news,
             strangers: Strangers::new(),
             sessions: Sessions::new(&parts.limits),
             catalog: parts.catalog,
@@ -201,16 +212,28 @@ impl Gateway {
         (self.clock)()
     }
 
-    /// Looks at every MCP server once, and from then on at those that depart from what was approved: nobody calls their
-    /// held tools, so that nobody else would see that they are as they were. Never ends; drop it to stop.
+    /// Looks at every MCP server once, and from then on at each that tells that a list has changed, so that clients hear of it, and
+    /// at those that depart from what was approved: nobody calls their held tools, so that nobody else would see that they are as
+    /// they were. Never ends; drop it to stop.
     ///
     /// A server that cannot be reached is told in the log, and stands in nobody's way.
     pub async fn watch_servers(&self) {
         self.check_servers(|_| true).await;
-        loop {
-            tokio::time::sleep(apart(self.limits.upstream_list_age_max.max(WATCH_EVERY_MIN))).await;
-            self.check_servers(|peer| self.has_drift(peer.name())).await;
-        }
+        let told = self.upstreams.values().filter_map(Far::peer).map(|peer| async {
+            loop {
+                peer.changed().await;
+                self.check_servers(|other| Arc::ptr_eq(peer, other)).await;
+                // A server that tells of nothing else does not keep us at it.
+                tokio::time::sleep(WATCH_EVERY_MIN).await;
+            }
+        });
+        let by_time = async {
+            loop {
+                tokio::time::sleep(apart(self.limits.upstream_list_age_max.max(WATCH_EVERY_MIN))).await;
+                self.check_servers(|peer| self.has_drift(peer.name())).await;
+            }
+        };
+        tokio::join!(futures_util::future::join_all(told), by_time);
     }
 
     /// Holds what some MCP servers have now against what was approved.
@@ -239,6 +262,7 @@ impl Gateway {
     /// Takes no new calls; those that run go on.
     pub fn drain(&self) {
         self.slots.close();
+        self.subscriptions.close();
     }
 
     /// Waits until no call runs, at most until `deadline`; gives how many still do.

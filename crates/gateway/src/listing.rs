@@ -101,6 +101,11 @@ impl Gateway {
             Ask::GetPrompt { .. } => has(|tool| tool.surface() == Surface::Prompts),
             Ask::ReadResource { .. } => has(is_read),
             Ask::Complete(_) => has(|tool| tool.server_tool().is_some_and(ServerTool::completes)),
+            // SUB-09.
+            Ask::Listen(_) => {
+                let mut tools = self.catalog.tools();
+                tools.any(|tool| tool.server_tool().is_some() && mount.shows(tool))
+            }
             Ask::Open(_) | Ask::Discover | Ask::Ping | Ask::CallTool { .. } => true,
         }
     }
@@ -108,7 +113,12 @@ impl Gateway {
     /// What there is beside tools for this caller, as far as `mount` shows it.
     #[must_use]
     pub fn offers(&self, principal: &Principal, mount: &Mount) -> Offers {
-        let mut offers = Offers::default();
+        let is_of_a_server = |tool: &&Arc<Tool>| tool.server_tool().is_some() && mount.shows(tool);
+        let mut offers = Offers {
+            // What comes from documents changes with a restart only.
+            changes: self.catalog.tools().any(|tool| is_of_a_server(&tool)),
+            ..Offers::default()
+        };
         // Where there is nothing but tools, nothing is asked of the rules.
         let beside = |tool: &&Arc<Tool>| tool.surface() != Surface::Tools;
         if !self.catalog.tools().any(|tool| beside(&tool)) {

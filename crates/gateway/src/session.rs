@@ -252,6 +252,11 @@ impl Session {
         self.streams.listen()
     }
 
+    /// Says something that answers no request, on one listening stream that is read (HL-10). Without one, nobody hears it.
+    pub fn tell(&self, data: &[u8]) {
+        self.streams.tell(data);
+    }
+
     /// Opens the stream of an answer.
     #[must_use]
     pub fn answer_stream(&self) -> StreamId {

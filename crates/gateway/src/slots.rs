@@ -11,6 +11,15 @@ pub(crate) struct Slots {
     taken: Arc<Mutex<Taken>>,
     all_max: usize,
     each_max: usize,
+    words: Words,
+}
+
+/// What takes the places, and the limits that bound them, for the operator.
+#[derive(Debug, Clone, Copy)]
+struct Words {
+    what: &'static str,
+    all: &'static str,
+    each: &'static str,
 }
 
 #[derive(Debug, Default)]
@@ -33,22 +42,47 @@ impl Slots {
             taken: Arc::default(),
             all_max: limits.calls_max,
             each_max: limits.calls_per_caller_max,
+            words: Words {
+                what: "calls",
+                all: "calls_max",
+                each: "calls_per_caller_max",
+            },
         }
     }
 
-    /// Takes a place for one call.
+    /// The places for open subscriptions.
+    pub(crate) fn of_subscriptions(limits: &Limits) -> Self {
+        Self {
+            taken: Arc::default(),
+            all_max: limits.subscriptions_max,
+            each_max: limits.subscriptions_per_caller_max,
+            words: Words {
+                what: "subscriptions",
+                all: "subscriptions_max",
+                each: "subscriptions_per_caller_max",
+            },
+        }
+    }
+
+    /// Takes a place.
     pub(crate) fn take(&self, caller: CallerKey) -> Result<Slot, Refusal> {
         let mut taken = lock(&self.taken);
         if taken.closed {
             return Err(Refusal::new(RefusalCode::Draining, "the gate is closing"));
         }
         if taken.all >= self.all_max {
-            let text = format!("{} calls are running, which is `calls_max`", taken.all);
+            let text = format!(
+                "{} {} are running, which is `{}`",
+                taken.all, self.words.what, self.words.all
+            );
             return Err(Refusal::new(RefusalCode::TooBusy, text));
         }
         let each = taken.each.get(&caller).copied().unwrap_or(0);
         if each >= self.each_max {
-            let text = format!("{each} calls of this caller are running, which is `calls_per_caller_max`");
+            let text = format!(
+                "{each} {} of this caller are running, which is `{}`",
+                self.words.what, self.words.each
+            );
             return Err(Refusal::new(RefusalCode::TooBusy, text));
         }
         taken.all += 1;

@@ -153,6 +153,15 @@ impl Streams {
         self.put(id, |cursor| sse::event(Some(&cursor.to_string()), data));
     }
 
+    /// Puts a message on the first listening stream that is read; without one, on none.
+    pub(crate) fn tell(&self, data: &[u8]) {
+        let read = |(id, log): (&StreamId, &Log)| (log.listens && !log.is_ended).then_some(*id);
+        let first = self.lock().logs.iter().find_map(read);
+        if let Some(id) = first {
+            self.push(id, data);
+        }
+    }
+
     /// Puts the empty first event on a stream, from which a client can resume before anything was said (HL-06).
     pub(crate) fn prime(&self, id: StreamId, retry_ms: u64) {
         self.put(id, |cursor| sse::priming(&cursor.to_string(), retry_ms));

@@ -11,7 +11,7 @@ use model::{Refusal, RefusalCode, Reply};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 use wire::answer::{self, Said, Step};
-use wire::{Ask, Failure, Id, Reference, Request, Revision, Surface, Token, sse};
+use wire::{Ask, Failure, Id, Reference, Request, Revision, Surface, Token, Wants, sse};
 
 /// What somebody is told who still waits for a call that was cancelled: it was the gate, at the end of `drain_timeout`. In
 /// the stateless era a client cancels by going away; on a pipe, what a client cancelled is known.
@@ -28,8 +28,13 @@ pub(crate) struct CallAsk {
 
 /// A request: answered at once, or a call that takes its time.
 pub(crate) enum Work {
-    Answered { status: u16, body: Option<Bytes> },
+    Answered {
+        status: u16,
+        body: Option<Bytes>,
+    },
     Call(Box<CallAsk>),
+    /// A subscription, until somebody ends it.
+    Listen(Id, Wants),
 }
 
 /// Answers what needs no waiting; a call is handed back.
@@ -69,6 +74,7 @@ pub(crate) fn begin(
         Ask::GetPrompt { name, arguments } => return work(Wanted::Prompt { name, arguments }),
         Ask::ReadResource { uri } => return work(Wanted::Resource { uri }),
         Ask::Complete(completion) => return work(Wanted::Completion(completion)),
+        Ask::Listen(wants) => return Work::Listen(id, wants),
         Ask::Ping => Ok(Said::Pong),
         Ask::Discover => Ok(Said::Discovered(gateway.offers(principal, mount))),
         Ask::List {

@@ -25,6 +25,7 @@ mod events;
 mod http;
 mod key_sets;
 mod listen;
+mod listening;
 mod origin;
 mod post;
 mod refuse;

@@ -14,10 +14,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::header::{Field, Fields as _};
 use wire::http::{Post, Sorted, sort};
-use wire::{Failure, Id, Inbound, Notice, Opening, Revision, answer, sse};
+use wire::{Failure, Id, Inbound, Notice, Opening, Revision, Wants, answer, sse};
 
 use crate::answer::{CUT_OFF, CallAsk, Caller, Reports, Work, begin, call, with_progress};
 use crate::http::{Face, HttpFields, find, lost};
+use crate::listening::{self, Heard};
 use crate::{events, refuse};
 
 /// How long a client waits before it resumes a stream, in milliseconds (HL-06).
@@ -121,7 +122,11 @@ fn open(face: &Face, principal: &Caller, id: &Id, opening: &Opening, around: &Ar
             refuse::with_status(503, opening.revision, Some(id), &failure)
         }
         Ok(session) => {
-            let said = answer::Said::Opened(gateway.offers(principal, &face.1));
+            let offers = gateway.offers(principal, &face.1);
+            if offers.changes {
+                listening::of_session(gateway, principal, &face.1, &session);
+            }
+            let said = answer::Said::Opened(offers);
             let body = gateway.server().result(session.revision(), id, &said);
             let mut response = whole(200, Some(body), around);
             if let Ok(value) = HeaderValue::from_str(session.id().as_str()) {
@@ -146,6 +151,7 @@ async fn one(
     match inbound {
         Inbound::Request(request) => match begin(&face.0.gateway, &principal, &face.1, revision, *request) {
             Work::Answered { status, body } => whole(status, body, around),
+            Work::Listen(id, wants) => listen(face, &principal, id, wants, around),
             Work::Call(mut ask) => {
                 // A reader of JSON alone gets JSON, whatever else it asks for: there is no place for reports in it
                 // (HL-04).
@@ -193,6 +199,32 @@ fn whole(status: u16, body: Option<Bytes>, around: &Around) -> Response {
             response
         }
     }
+}
+
+/// A subscription: a stream of its own, which closing the connection ends (SUB-08).
+fn listen(face: &Face, principal: &Caller, id: Id, wants: Wants, around: &Around) -> Response {
+    let gateway = &face.0.gateway;
+    if !around.events {
+        return refuse::plain(
+            StatusCode::NOT_ACCEPTABLE,
+            "a subscription is a stream of events; accept `text/event-stream`",
+        );
+    }
+    let opened = match listening::subscribe(gateway, principal, &face.1, (&id, wants)) {
+        Ok(opened) => opened,
+        Err(answer) => return whole(200, answer, around),
+    };
+    let cancel = CancellationToken::new();
+    let every = gateway.limits().keep_alive_interval;
+    let (out, response) = events::of_request(cancel.clone().drop_guard(), every);
+    let heard = Heard {
+        out,
+        as_events: true,
+        cancel,
+        closing: face.0.closing.clone(),
+    };
+    face.0.tasks.spawn(listening::subscription(id, opened, heard));
+    response
 }
 
 /// A call of the stateless era: it lives as long as its connection (HM-09).
@@ -367,6 +399,8 @@ async fn element(
         Inbound::Refused { id, failure } => answer::error(revision, id.as_ref(), &failure),
         Inbound::Request(request) => match begin(&face.0.gateway, &principal, &face.1, revision, *request) {
             Work::Answered { body, .. } => body,
+            // Batches are of one revision, in which there are none.
+            Work::Listen(..) => None,
             Work::Call(ask) => {
                 let CallAsk {
                     id,

@@ -15,9 +15,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wire::stdio::{Line, sort};
-use wire::{Failure, Inbound, Notice, Revision, answer};
+use wire::{Failure, Id, Inbound, Notice, Revision, Wants, answer};
 
 use crate::answer::{CUT_OFF, CallAsk, Reports, Work, begin, call, with_progress};
+use crate::listening::{self, Heard};
 
 /// How many messages wait for a slow reader before the work waits for him.
 const WAITING_MESSAGES: usize = 256;
@@ -62,10 +63,13 @@ pub async fn stdio(
         running: Running::default(),
         tasks: tasks.clone(),
         places: Arc::new(Semaphore::new(places)),
+        ended: CancellationToken::new(),
     };
     let late = CancellationToken::new();
     let clock = tokio::spawn(ring(shutdown.clone(), late.clone(), limits.drain_timeout));
     let read = pipe.read(input, &shutdown, &late).await;
+    // Whoever only listened is told that nothing more comes.
+    pipe.ended.cancel();
     if shutdown.is_cancelled() {
         gateway.drain();
     }
@@ -144,6 +148,8 @@ struct Pipe {
     /// Bounds the tasks of this pipe: running calls, and answers that wait for a slow reader. When none is left, no
     /// further line is read.
     places: Arc<Semaphore>,
+    /// Comes to pass when nothing more is asked.
+    ended: CancellationToken,
 }
 
 impl Pipe {
@@ -201,10 +207,16 @@ impl Pipe {
     async fn take(&self, line: &[u8], session: &mut Option<Revision>) {
         match sort(line, *session, self.gateway.limits()) {
             Line::Opening { id, opening } => {
-                *session = Some(opening.revision);
-                let said = answer::Said::Opened(self.gateway.offers(&self.principal, &self.mount));
+                let is_first = session.replace(opening.revision).is_none();
+                let offers = self.gateway.offers(&self.principal, &self.mount);
+                let said = answer::Said::Opened(offers);
                 self.say(Some(self.gateway.server().result(opening.revision, &id, &said)))
                     .await;
+                // Behind the answer, and only to a client of the legacy era (C1).
+                if is_first && offers.changes {
+                    let listener = self.gateway.listen(&self.principal, &self.mount);
+                    tokio::spawn(listening::of_pipe(listener, self.out.clone(), self.ended.clone()));
+                }
             }
             Line::One { revision, inbound } => self.one(revision, inbound).await,
             Line::Batch { revision, messages } => self.batch(revision, messages).await,
@@ -215,6 +227,7 @@ impl Pipe {
     async fn one(&self, revision: Revision, inbound: Inbound) {
         match self.begin(revision, inbound) {
             Begun::Said(answer) => self.say(answer).await,
+            Begun::Listen(id, wants, running) => self.listen(id, wants, running).await,
             Begun::Call(ask, running) => {
                 let (pipe, place) = (self.clone(), self.place().await);
                 self.tasks.spawn(async move {
@@ -238,6 +251,8 @@ impl Pipe {
             let work = begun.into_iter().map(async |begun| match begun {
                 Begun::Said(answer) => answer,
                 Begun::Call(ask, running) => pipe.call(revision, ask, running).await,
+                // Batches are of one revision, in which there are none.
+                Begun::Listen(..) => None,
             });
             let answers: Vec<Bytes> = futures_util::future::join_all(work)
                 .await
@@ -259,11 +274,11 @@ impl Pipe {
                     Work::Answered { body, .. } => Begun::Said(body),
                     Work::Call(ask) => match self.running.start(&ask.id) {
                         Some(running) => Begun::Call(ask, running),
-                        None => {
-                            let text = "a request with this id is still running".to_owned();
-                            let failure = Failure::InvalidRequest(text);
-                            Begun::Said(answer::error(revision, Some(&ask.id), &failure))
-                        }
+                        None => Begun::Said(still_running(revision, &ask.id)),
+                    },
+                    Work::Listen(id, wants) => match self.running.start(&id) {
+                        Some(running) => Begun::Listen(id, wants, running),
+                        None => Begun::Said(still_running(revision, &id)),
                     },
                 }
             }
@@ -274,6 +289,25 @@ impl Pipe {
             Inbound::Response => Begun::Said(None),
             Inbound::Refused { id, failure } => Begun::Said(answer::error(revision, id.as_ref(), &failure)),
         }
+    }
+
+    /// Serves a subscription beside everything else.
+    async fn listen(&self, id: Id, wants: Wants, running: RunningRequest) {
+        let opened = listening::subscribe(&self.gateway, &self.principal, &self.mount, (&id, wants));
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(answer) => return self.say(answer).await,
+        };
+        let heard = Heard {
+            out: self.out.clone(),
+            as_events: false,
+            cancel: running.cancel().clone(),
+            closing: self.ended.clone(),
+        };
+        tokio::spawn(async move {
+            listening::subscription(id, opened, heard).await;
+            drop(running);
+        });
     }
 
     async fn call(&self, revision: Revision, ask: Box<CallAsk>, running: RunningRequest) -> Option<Bytes> {
@@ -340,6 +374,14 @@ enum Begun {
     Said(Option<Bytes>),
     /// A call, whose id is in use until it has ended.
     Call(Box<CallAsk>, RunningRequest),
+    /// A subscription.
+    Listen(Id, Wants, RunningRequest),
+}
+
+/// The answer to a request whose id is in use.
+fn still_running(revision: Revision, id: &Id) -> Option<Bytes> {
+    let failure = Failure::InvalidRequest("a request with this id is still running".to_owned());
+    answer::error(revision, Some(id), &failure)
 }
 
 enum Read {

@@ -177,7 +177,7 @@ impl Peer {
     ) -> Result<Self, ServiceFault> {
         let link = Streamable::new(&settings.name, url, limits)?;
         let endpoint = link.endpoint().clone();
-        let guard = Guard(Arc::new(move |bytes| endpoint.reveals(bytes)));
+        let guard = Guard(Arc::new(move |bytes| endpoint.reveals(bytes)), Arc::default());
         let far = Far::Url {
             link,
             transport: url.transport,
@@ -203,7 +203,7 @@ impl Peer {
             .map(|(_, value)| value.expose_secret())
             .collect();
         let needles = Needles::of(&secrets);
-        let guard = Guard(Arc::new(move |bytes| needles.are_in(bytes)));
+        let guard = Guard(Arc::new(move |bytes| needles.are_in(bytes)), Arc::default());
         let far = Far::Command {
             yard: yard.clone(),
             settings: Box::new(command.clone()),
@@ -380,6 +380,11 @@ impl Peer {
     pub async fn check(self: &Arc<Self>, catalog: &Catalog, deadline: Instant) -> Result<(), PeerFault> {
         let conversation = self.ready(&LaneKey::Own, deadline, catalog).await?;
         self.read_lists(&conversation, deadline, catalog).await
+    }
+
+    /// Waits until the server tells, in any conversation, that a list has changed. Dropping the future loses nothing.
+    pub async fn changed(&self) {
+        self.opener.guard.1.notified().await;
     }
 
     /// What the server is and has.
@@ -592,6 +597,7 @@ impl Peer {
                 && offered.compare(by_name.get(offered.name()).copied())
             {
                 heard_of(tool, offered);
+                catalog.tell(tool);
             }
         }
     }

@@ -50,6 +50,8 @@ pub struct Offers {
     pub resources: bool,
     /// Arguments that can be completed.
     pub completions: bool,
+    /// Whether changes of lists are told.
+    pub changes: bool,
 }
 
 /// Who answers, and how long answers may be kept: the same for every message of a server.
@@ -96,16 +98,22 @@ impl Server {
     }
 
     fn capabilities(revision: Revision, offers: Offers) -> Value {
-        let mut capabilities = json!({ "tools": {} });
-        let mut add = |is_there: bool, name: &str| {
-            if is_there && let Some(object) = capabilities.as_object_mut() {
-                object.insert(name.to_owned(), json!({}));
-            }
+        let list = || match offers.changes {
+            true => json!({ "listChanged": true }),
+            false => json!({}),
         };
-        add(offers.prompts, "prompts");
-        add(offers.resources, "resources");
-        add(offers.completions && revision.has_completions(), "completions");
-        capabilities
+        let mut capabilities = Object::new();
+        capabilities.insert("tools".to_owned(), list());
+        if offers.prompts {
+            capabilities.insert("prompts".to_owned(), list());
+        }
+        if offers.resources {
+            capabilities.insert("resources".to_owned(), list());
+        }
+        if offers.completions && revision.has_completions() {
+            capabilities.insert("completions".to_owned(), json!({}));
+        }
+        Value::Object(capabilities)
     }
 }
 

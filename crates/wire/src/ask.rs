@@ -10,6 +10,7 @@ use crate::envelope::{Params, object_of, text_of};
 use crate::failure::{Failure, quoted};
 use crate::id::Id;
 use crate::revision::{Era, Revision};
+use crate::subscription::Wants;
 use crate::surface::Surface;
 
 /// What a request asks for.
@@ -49,6 +50,8 @@ pub enum Ask {
     },
     /// `completion/complete`.
     Complete(Completion),
+    /// `subscriptions/listen`: to be told what changes, until somebody ends it.
+    Listen(Wants),
 }
 
 /// What is to be completed.
@@ -106,6 +109,7 @@ impl Ask {
             Self::GetPrompt { .. } => "prompts/get",
             Self::ReadResource { .. } => "resources/read",
             Self::Complete(_) => "completion/complete",
+            Self::Listen(_) => "subscriptions/listen",
         }
     }
 
@@ -124,7 +128,7 @@ impl Ask {
                     | "completion/complete",
                 _
             ) | ("initialize" | "ping", Era::Legacy)
-                | ("server/discover", Era::Modern)
+                | ("server/discover" | "subscriptions/listen", Era::Modern)
         )
     }
 
@@ -160,6 +164,7 @@ impl Ask {
                 let uri = text(params.uri, "uri")?;
                 Ok(Self::ReadResource { uri })
             }
+            "subscriptions/listen" => Wants::read(params, limits).map(Self::Listen),
             "completion/complete" => Completion::read(params, limits).map(Self::Complete),
             _ => match Surface::of(method) {
                 Some(surface) => {

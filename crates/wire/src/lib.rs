@@ -39,6 +39,7 @@ mod message;
 mod revision;
 pub mod sse;
 pub mod stdio;
+pub mod subscription;
 mod surface;
 
 pub use ask::{Ask, Cancel, Completion, Opening, Reference};
@@ -49,4 +50,5 @@ pub use id::{Id, IdFault, Token};
 pub use item::{Item, ItemPage};
 pub use message::{Inbound, Notice, Request};
 pub use revision::{Era, Revision};
+pub use subscription::Wants;
 pub use surface::Surface;

@@ -18,6 +18,7 @@ mod bounded;
 mod calls;
 mod canary;
 mod cancel;
+mod changes;
 mod check;
 mod children;
 mod cli;

@@ -545,7 +545,8 @@ async fn res_01_cmp_01_no_more_is_said_to_be_there_than_there_is_for_this_caller
             .await;
         answer["result"]["capabilities"].clone()
     };
-    let all = json!({ "tools": {}, "prompts": {}, "resources": {}, "completions": {} });
+    let changes = json!({ "listChanged": true });
+    let all = json!({ "tools": changes, "prompts": changes, "resources": changes, "completions": {} });
     assert_eq!(discover(&gate).await, all);
     close(gate).await;
     house.write(
@@ -553,7 +554,10 @@ async fn res_01_cmp_01_no_more_is_said_to_be_there_than_there_is_for_this_caller
         "permit (principal, action == Action::\"far_start\", resource);\n",
     );
     let gate = house.serve().await;
-    assert_eq!(discover(&gate).await, json!({ "tools": {}, "resources": {} }));
+    assert_eq!(
+        discover(&gate).await,
+        json!({ "tools": changes, "resources": changes })
+    );
     close(gate).await;
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use wire::Id;
 use wire::client::{self, Told};
@@ -20,9 +21,10 @@ const ASIDES_MAX: usize = 32;
 /// Whether bytes repeat a credential.
 pub(crate) type Reveals = dyn Fn(&[u8]) -> bool + Send + Sync;
 
-/// Knows the credentials of the server: what it tells beside answers is looked at by nobody else.
+/// Knows the credentials of the server, since what it tells beside answers is looked at by nobody else, and whom to wake when
+/// it tells that a list has changed.
 #[derive(Clone)]
-pub(crate) struct Guard(pub(crate) Arc<Reveals>);
+pub(crate) struct Guard(pub(crate) Arc<Reveals>, pub(crate) Arc<Notify>);
 
 impl std::fmt::Debug for Guard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -70,7 +72,10 @@ impl Overheard {
                 let message = message.filter(|message| !(self.guard.0)(message.as_bytes()));
                 mailbox.progress(&token, done, total, message);
             }
-            Told::ListChanged(_) => self.is_stale.store(true, Ordering::Release),
+            Told::ListChanged(_) => {
+                self.is_stale.store(true, Ordering::Release);
+                self.guard.1.notify_one();
+            }
             Told::Cancelled(_) | Told::Other(_) => {}
             // A server's words are not for our log; how many there are is.
             Told::Log { level, .. } => tracing::trace!(level, "a server logs something"),

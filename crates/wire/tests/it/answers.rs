@@ -210,6 +210,7 @@ fn prm_02_res_01_every_list_and_every_result_beside_tools_fits_the_schema_of_its
             prompts: true,
             resources: true,
             completions: true,
+            changes: true,
         };
         let (definition, said) = if revision.has_sessions() {
             ("InitializeResult", Said::Opened(all))
@@ -220,6 +221,7 @@ fn prm_02_res_01_every_list_and_every_result_beside_tools_fits_the_schema_of_its
         assert_result(revision, definition, &said);
         let capabilities = said["result"]["capabilities"].as_object().unwrap();
         assert!(capabilities.contains_key("prompts") && capabilities.contains_key("resources"));
+        assert_eq!(capabilities["tools"], json!({ "listChanged": true }));
         assert_eq!(
             capabilities.contains_key("completions"),
             revision >= Revision::V2025_03_26,
