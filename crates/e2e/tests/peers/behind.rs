@@ -155,3 +155,124 @@ async fn servers_on_the_sdks_are_called_over_their_pipes() {
         assert_eq!(code, Some(0), "{sdk:?}: {log}");
     }
 }
+
+/// Asks in both eras, and gives what was answered in each.
+async fn ask(pipe: &mut Pipe, method: &str, params: &Value) -> [Value; 2] {
+    let modern = Mcp::modern("http://pipe", "");
+    let first = pipe.ask(&modern.request(7, method, params.clone())).await;
+    let legacy = Mcp {
+        revision: LEGACY.to_owned(),
+        ..modern
+    };
+    let second = pipe.ask(&legacy.request(8, method, params.clone())).await;
+    for (revision, answer) in [(e2e::client::MODERN, &first), (LEGACY, &second)] {
+        e2e::schema::assert_answer(revision, method, answer);
+    }
+    [first, second]
+}
+
+#[tokio::test]
+async fn prompts_and_resources_of_servers_on_the_sdks_are_had_through_the_gate() {
+    for sdk in Sdk::ALL {
+        let Some(line) = sdk.line() else { continue };
+        let house = House::new();
+        let mut pipe = wrap(&house, &line);
+        pipe.ask(&e2e::client::opening(LEGACY)).await;
+        let named = |listed: &Value, member: &str, key: &str| -> Vec<String> {
+            let items = listed["result"][member].as_array().unwrap().iter();
+            items.map(|item| item[key].as_str().unwrap().to_owned()).collect()
+        };
+        for listed in ask(&mut pipe, "prompts/list", &json!({})).await {
+            assert_eq!(named(&listed, "prompts", "name"), ["greet"], "{sdk:?}: {listed}");
+        }
+        for listed in ask(&mut pipe, "resources/list", &json!({})).await {
+            assert_eq!(
+                named(&listed, "resources", "uri"),
+                ["note://one"],
+                "{sdk:?}: {listed}"
+            );
+        }
+        for listed in ask(&mut pipe, "resources/templates/list", &json!({})).await {
+            let templates = named(&listed, "resourceTemplates", "uriTemplate");
+            assert_eq!(templates, ["note://by/{name}"], "{sdk:?}: {listed}");
+        }
+        let greeting = json!({ "name": "greet", "arguments": { "name": "Ada" } });
+        for got in ask(&mut pipe, "prompts/get", &greeting).await {
+            let text = &got["result"]["messages"][0]["content"]["text"];
+            assert_eq!(text, "greet Ada", "{sdk:?}: {got}");
+        }
+        for uri in ["note://one", "note://by/Ada"] {
+            for read in ask(&mut pipe, "resources/read", &json!({ "uri": uri })).await {
+                let content = &read["result"]["contents"][0];
+                assert_eq!(content["uri"], uri, "{sdk:?}: {read}");
+                assert!(
+                    content["text"].as_str().is_some_and(|text| !text.is_empty()),
+                    "{sdk:?}: {read}"
+                );
+            }
+        }
+        for (uri, missing) in [("note://other", "resource not found: `note://other`")] {
+            for refused in ask(&mut pipe, "resources/read", &json!({ "uri": uri })).await {
+                assert_eq!(refused["error"]["message"], missing, "{sdk:?}");
+            }
+        }
+        for refused in ask(&mut pipe, "prompts/get", &json!({ "name": "greet" })).await {
+            assert_eq!(refused["error"]["code"], -32_602, "{sdk:?}: {refused}");
+        }
+        let (code, log) = pipe.close().await;
+        assert_eq!(code, Some(0), "{sdk:?}: {log}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_official_server_of_everything_offers_is_had_through_the_gate() {
+    let Some(line) = Official::Everything.line(&[]) else {
+        return;
+    };
+    let house = House::new();
+    let mut pipe = wrap(&house, &line);
+    pipe.ask(&e2e::client::opening(LEGACY)).await;
+    let [listed, _] = ask(&mut pipe, "prompts/list", &json!({})).await;
+    let prompts = listed["result"]["prompts"].as_array().unwrap().clone();
+    assert!(prompts.len() > 2, "{listed}");
+    for prompt in &prompts {
+        let arguments = prompt["arguments"].as_array().cloned().unwrap_or_default();
+        let needed = arguments.iter().filter(|argument| argument["required"] == true);
+        let arguments: serde_json::Map<String, Value> = needed
+            .map(|argument| (argument["name"].as_str().unwrap().to_owned(), json!("1")))
+            .collect();
+        // Some take only words of their own; whatever they say, it fits the schema of either revision.
+        ask(
+            &mut pipe,
+            "prompts/get",
+            &json!({ "name": prompt["name"], "arguments": arguments }),
+        )
+        .await;
+    }
+    let [listed, _] = ask(&mut pipe, "resources/list", &json!({})).await;
+    let resources = listed["result"]["resources"].as_array().unwrap().clone();
+    assert!(!resources.is_empty(), "{listed}");
+    for resource in &resources {
+        for read in ask(&mut pipe, "resources/read", &json!({ "uri": resource["uri"] })).await {
+            assert_eq!(
+                read["result"]["contents"][0]["uri"],
+                resource["uri"],
+                "{read}\n{}",
+                pipe.log()
+            );
+        }
+    }
+    let [listed, _] = ask(&mut pipe, "resources/templates/list", &json!({})).await;
+    let templates = listed["result"]["resourceTemplates"].as_array().unwrap().clone();
+    assert!(!templates.is_empty(), "{listed}");
+    let uri = templates[0]["uriTemplate"].as_str().unwrap();
+    let made = uri
+        .split_once('{')
+        .and_then(|(front, behind)| Some(format!("{front}1{}", behind.split_once('}')?.1)))
+        .unwrap();
+    for read in ask(&mut pipe, "resources/read", &json!({ "uri": made })).await {
+        assert!(read["result"]["contents"].is_array(), "{made}: {read}");
+    }
+    let (code, log) = pipe.close().await;
+    assert_eq!(code, Some(0), "{log}");
+}
