@@ -218,6 +218,8 @@ impl Tool {
             media_type: bounds.media_type.clone(),
             accept: bounds.accept.clone(),
             base_path: base_path.clone(),
+            input_bytes_max: bytes(bounds.input_bytes_max),
+            output_bytes_max: bytes(bounds.output_bytes_max),
             ..ToolOptions::default()
         };
         let mut generated = document.tool(&operation, &options).map_err(|mut blockers| {
@@ -519,6 +521,11 @@ impl Tool {
     pub const fn pin(&self) -> Digest {
         self.pin
     }
+}
+
+/// A size of the configuration, which is far below what a machine can count.
+fn bytes(size: u64) -> usize {
+    usize::try_from(size).unwrap_or(usize::MAX)
 }
 
 /// What stands before the path of an operation: the path of the server that the operator chose.

@@ -644,6 +644,26 @@ static UPSTREAM: Section = Section {
             "\"indexed\"",
             "How this API writes values inside of `deepObject`, which OpenAPI does not define: `indexed` is `a[b][c]` and `a[0]`, `unindexed` is `a[b][c]` and `a[]`. With `refuse`, operations that need it are blocked.",
         ),
+        defaulted(
+            "input_bytes_max",
+            Kind::Size {
+                min: 2 << 10,
+                max: 64 << 10,
+            },
+            "\"64KiB\"",
+            "\"4KiB\"",
+            "The budget of the input schema of each tool. In a larger one, texts are cut short, then optional fields are left out, with a note; what must be given stays, up to 64 KiB. It holds for each tool alone, so that a tool stays as it is when another one is enabled.",
+        ),
+        defaulted(
+            "output_bytes_max",
+            Kind::Size {
+                min: 256,
+                max: 64 << 10,
+            },
+            "\"4KiB\"",
+            "\"1KiB\"",
+            "The budget of the output schema of each tool that has no `returns`: an answer is described no deeper, and below 4 KiB without words where they do not fit.",
+        ),
         optional(
             "server",
             Kind::Table(&SERVER),

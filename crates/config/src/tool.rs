@@ -18,6 +18,10 @@ use crate::upstream::timeout;
 use crate::view::View;
 use crate::work::{self, LongRunningSettings};
 
+/// The budgets of a tool that no document describes; it has the schemas that its server gave.
+const INPUT_BYTES_MAX: u64 = 64 << 10;
+const OUTPUT_BYTES_MAX: u64 = 4 << 10;
+
 /// `[upstream.<name>.tool.<name>]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSettings {
@@ -47,6 +51,10 @@ pub struct ToolSettings {
     pub arguments: Vec<ArgumentSettings>,
     /// How the API nests values in `deepObject`.
     pub nesting: NestingRule,
+    /// Beyond this, in bytes of JSON, the input schema loses words, then optional fields.
+    pub input_bytes_max: u64,
+    /// Beyond this, in bytes of JSON, the output schema is not followed deeper.
+    pub output_bytes_max: u64,
     /// Whether reserved characters may stand as they are in parameters that say so.
     pub allow_reserved: bool,
     /// The media type of the body.
@@ -212,6 +220,8 @@ pub(crate) fn of_server(
         facts: parts.facts,
         arguments: Vec::new(),
         nesting: NestingRule::Refuse,
+        input_bytes_max: INPUT_BYTES_MAX,
+        output_bytes_max: OUTPUT_BYTES_MAX,
         allow_reserved: false,
         media_type: None,
         accept: None,
@@ -344,6 +354,8 @@ pub(crate) fn read(
         facts: parts.facts,
         arguments,
         nesting: upstream_view.parsed("nesting", nesting)?,
+        input_bytes_max: upstream_view.count("input_bytes_max")?,
+        output_bytes_max: upstream_view.count("output_bytes_max")?,
         allow_reserved: view.truth("allow_reserved")?,
         media_type: view.text("media_type"),
         accept: view.text("accept"),

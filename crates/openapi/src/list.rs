@@ -37,30 +37,19 @@ pub(crate) fn within(
     bytes_max: usize,
 ) -> ToolList {
     let mut options = options.clone();
-    let mut tools: Vec<Result<Generated, Vec<Blocker>>> = Vec::new();
+    options.input_bytes_max = options.input_bytes_max.min(options.schema_bytes_max);
     loop {
-        let before = std::mem::take(&mut tools)
-            .into_iter()
-            .map(Some)
-            .chain(std::iter::repeat_with(|| None));
-        tools = operations
+        let tools: Vec<Result<Generated, Vec<Blocker>>> = operations
             .iter()
-            .zip(before)
-            .map(
-                |(operation, before)| match (document.tool(operation, &options), before) {
-                    // What must be given does not fit into less; the tool stays as large as it was.
-                    (Err(_), Some(Ok(before))) => Ok(before),
-                    (made, _) => made,
-                },
-            )
+            .map(|operation| document.tool(operation, &options))
             .collect();
         let bytes = 2 + tools.iter().flatten().map(length).sum::<usize>();
-        let next = (options.output_bytes_max / 2, options.schema_bytes_max / 2);
+        let next = (options.output_bytes_max / 2, options.input_bytes_max / 2);
         let fits = bytes <= bytes_max;
         if !fits && next.0 >= OUTPUT_BYTES_MIN {
             options.output_bytes_max = next.0;
         } else if !fits && next.1 >= INPUT_BYTES_MIN {
-            options.schema_bytes_max = next.1;
+            options.input_bytes_max = next.1;
         } else {
             return ToolList {
                 tools,

@@ -64,9 +64,11 @@ pub struct ToolOptions {
     pub accept: Option<String>,
     /// What stands before the path of every request: empty, or a path without a slash at its end.
     pub base_path: String,
-    /// The largest schema, in bytes of JSON, of the input and of the output. Optional parts of an input that does not
-    /// fit are left out, with a note.
+    /// The largest schema, in bytes of JSON, of the input and of the output. What does not fit blocks the tool.
     pub schema_bytes_max: usize,
+    /// Beyond this, in bytes of JSON, texts of an input are cut short and optional parts are left out, with a note; what must be
+    /// given stays, as far as it fits into [`Self::schema_bytes_max`], which is the most that this can be.
+    pub input_bytes_max: usize,
     /// Where an output schema is no longer followed deeper, in bytes of JSON, about.
     pub output_bytes_max: usize,
 }
@@ -86,6 +88,7 @@ impl Default for ToolOptions {
             accept: None,
             base_path: String::new(),
             schema_bytes_max: 64 << 10,
+            input_bytes_max: 64 << 10,
             output_bytes_max: 4 << 10,
         }
     }
@@ -226,6 +229,7 @@ fn make(
         document,
         operation: &operation,
         bytes_max: options.schema_bytes_max,
+        input_bytes_max: options.input_bytes_max.min(options.schema_bytes_max),
         output_bytes_max: options.output_bytes_max,
         compile: options.compile,
     };

@@ -84,7 +84,7 @@ pub fn survey(inputs: &Inputs<'_>) -> Report {
     }
     let summary = summary(inputs, &rows);
     let blockers = groups(inputs, &mut rows);
-    let budget = budget(&rows);
+    let budget = budget(inputs, &rows);
     let (texts, texts_marked) = text::of_document(inputs.document);
     let verdict = verdict(inputs, &summary, &rows, &reconciliation, &budget);
     Report {

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::BlockerSettings;
-use model::{Class, Digest};
+use model::{Class, Digest, Limits};
+use openapi::{OperationRef, ToolOptions};
 
 use crate::count::{self, Count};
 use crate::report::{Budget, Group, Measure, Reconciliation, Row, Severity, Status, Summary, Verdict};
 use crate::survey::{Inputs, contact};
 
-/// The length that a list of tools should not pass, in bytes.
-const LIST_BYTES_MAX: usize = 256 << 10;
 /// Operations and places that a group names.
 const NAMED_MAX: usize = 20;
 
@@ -112,7 +111,11 @@ pub(crate) fn groups(inputs: &Inputs<'_>, rows: &mut [Row]) -> Vec<Group> {
 }
 
 /// How long the list of tools is.
-pub(crate) fn budget(rows: &[Row]) -> Budget {
+pub(crate) fn budget(inputs: &Inputs<'_>, rows: &[Row]) -> Budget {
+    let bytes_max = match &inputs.configured {
+        Some(configured) => configured.settings.limits.tools_list_bytes_max,
+        None => Limits::default().tools_list_bytes_max,
+    };
     let exposed: Vec<&Row> = rows.iter().filter(|row| row.status == Status::Exposed).collect();
     let bytes: usize = 2 + exposed.iter().map(|row| row.bytes + 1).sum::<usize>();
     let all: Vec<&Row> = rows.iter().collect();
@@ -130,8 +133,8 @@ pub(crate) fn budget(rows: &[Row]) -> Budget {
     Budget {
         tools: exposed.len(),
         tokens: bytes.div_ceil(4),
-        bytes_max: LIST_BYTES_MAX,
-        fits: bytes <= LIST_BYTES_MAX,
+        bytes_max,
+        fits: bytes <= bytes_max,
         bytes_of_all: 2 + rows
             .iter()
             .filter(|row| row.bytes > 0)
@@ -140,6 +143,36 @@ pub(crate) fn budget(rows: &[Row]) -> Budget {
         longest_description: largest(&|row| row.description_bytes),
         largest_schema: largest(&|row| row.schema_bytes),
         bytes,
+    }
+}
+
+/// What would make a list that is too long shorter: budgets for each of its tools, as far as those of the document go.
+fn shorter(inputs: &Inputs<'_>, rows: &[Row], budget: &Budget) -> String {
+    let exposed: BTreeSet<(&str, &str)> = rows
+        .iter()
+        .filter(|row| row.status == Status::Exposed)
+        .map(|row| (row.method.as_str(), row.path.as_str()))
+        .collect();
+    let operations: Vec<OperationRef> = inputs
+        .document
+        .operations()
+        .filter(|operation| exposed.contains(&(operation.method(), operation.path())))
+        .collect();
+    let options = ToolOptions {
+        compile: false,
+        ..ToolOptions::default()
+    };
+    let within = |bytes: usize| inputs.document.tools_within(&operations, &options, bytes);
+    // What a list has beside words and schemas, as hints and arguments of its own, stays.
+    let others = budget.bytes.saturating_sub(within(usize::MAX).bytes);
+    let list = within(budget.bytes_max.saturating_sub(others));
+    if list.fits {
+        format!(
+            "`input_bytes_max = {}` and `output_bytes_max = {}` of the upstream would make it fit, about",
+            list.options.input_bytes_max, list.options.output_bytes_max
+        )
+    } else {
+        "offer fewer tools, or project answers with `returns`".to_owned()
     }
 }
 
@@ -194,13 +227,17 @@ pub(crate) fn verdict(
             reconciliation.strays.join(", ")
         ),
     );
-    say(
-        !budget.fits,
-        format!(
-            "the list of enabled tools has {} bytes; {} is the most that it should have",
-            budget.bytes, budget.bytes_max
-        ),
-    );
+    if !budget.fits {
+        say(
+            true,
+            format!(
+                "the list of enabled tools has {} bytes; {} is the most that it should have (`limits.tools_list_bytes_max`); {}",
+                budget.bytes,
+                budget.bytes_max,
+                shorter(inputs, rows, budget)
+            ),
+        );
+    }
     let approvals = rows.iter().filter(|row| row.status == Status::Exposed);
     let until = approvals
         .flat_map(|row| &row.approvals)

@@ -28,6 +28,10 @@ const DEPTH_MAX: usize = 16;
 pub struct Choice {
     /// How values inside of `deepObject` are written; without it they block.
     pub nesting: Nesting,
+    /// The budget of each input schema, in bytes; without it, the usual one.
+    pub input_bytes_max: Option<usize>,
+    /// The budget of each output schema, in bytes.
+    pub output_bytes_max: Option<usize>,
 }
 
 /// What was found in one document.
@@ -136,9 +140,12 @@ fn count(document: &Document, choice: Choice) -> Found {
         list_bytes: 2,
         ..Found::default()
     };
+    let usual = ToolOptions::default();
     let options = ToolOptions {
         nesting: choice.nesting,
-        ..ToolOptions::default()
+        input_bytes_max: choice.input_bytes_max.unwrap_or(usual.input_bytes_max),
+        output_bytes_max: choice.output_bytes_max.unwrap_or(usual.output_bytes_max),
+        ..usual
     };
     match tool_names(&operations, PREFIX, &NameLock::default()) {
         Ok(names) => {

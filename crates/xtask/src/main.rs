@@ -60,6 +60,12 @@ enum Chore {
         /// Write values inside of `deepObject`, items of lists by their index; without it they block.
         #[arg(long)]
         nested: bool,
+        /// The budget of each input schema, in bytes, as `input_bytes_max` of an upstream.
+        #[arg(long)]
+        input_bytes_max: Option<usize>,
+        /// The budget of each output schema, in bytes, as `output_bytes_max` of an upstream.
+        #[arg(long)]
+        output_bytes_max: Option<usize>,
     },
     /// Compare the documents that are made from the code with it, or write them
     Docs {
@@ -93,9 +99,18 @@ impl Chore {
             Self::Conformance => stage::conformance(),
             Self::Fuzz { target, seconds } => xtask::fuzz::fuzz(target.as_deref(), seconds),
             Self::Rooms { write } => keep(&ROOMS.iter().map(Room::clippy_file).collect::<Vec<_>>(), write),
-            Self::Corpus { folder, nested } => {
-                let nesting = if nested { Nesting::Indexed } else { Nesting::Refuse };
-                println!("{}", corpus::corpus(&folder, Choice { nesting })?);
+            Self::Corpus {
+                folder,
+                nested,
+                input_bytes_max,
+                output_bytes_max,
+            } => {
+                let choice = Choice {
+                    nesting: if nested { Nesting::Indexed } else { Nesting::Refuse },
+                    input_bytes_max,
+                    output_bytes_max,
+                };
+                println!("{}", corpus::corpus(&folder, choice)?);
                 Ok(())
             }
             Self::Docs { write } => keep(&xtask::documents::all()?, write),

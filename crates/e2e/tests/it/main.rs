@@ -15,6 +15,7 @@ mod audit;
 mod batches;
 mod bodies;
 mod bounded;
+mod budgets;
 mod calls;
 mod canary;
 mod cancel;

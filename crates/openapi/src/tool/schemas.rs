@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::bounds::{Originals, bounded, values_fit};
 use super::draft::Draft;
-use super::possible;
+use super::{ToolOptions, possible};
 use crate::blocker::{Blocker, BlockerCause, Findings, NoteKind};
 use crate::document::Document;
 use crate::expansion;
@@ -28,6 +28,7 @@ pub(super) struct SchemaSite<'d, 's> {
     pub(super) document: &'d Document,
     pub(super) operation: &'s Located<'d>,
     pub(super) bytes_max: usize,
+    pub(super) input_bytes_max: usize,
     pub(super) output_bytes_max: usize,
     pub(super) compile: bool,
 }
@@ -61,10 +62,10 @@ pub(super) fn input_schema<'d>(
         soft = if turn == 0 {
             soft
         } else {
-            soft.min(site.bytes_max.saturating_mul(2)) / 2
+            soft.min(site.input_bytes_max.saturating_mul(2)) / 2
         };
         let length = if own.is_blocked() { 0 } else { json_length(&root) };
-        let is_large = own.is_only(BlockerCause::SchemaOverBudget) || length > site.bytes_max;
+        let is_large = own.is_only(BlockerCause::SchemaOverBudget) || length > site.input_bytes_max;
         if is_large && !is_last {
             continue;
         }
@@ -301,8 +302,26 @@ pub(super) fn output_schema<'d>(
     returns: Option<&Projection>,
     findings: &mut Findings,
 ) -> Option<(Value, usize)> {
-    let (place, reason) = match output(site, success, returns, findings) {
-        Ok(schema) => return Some(schema),
+    let mut own = Findings::default();
+    let (place, reason) = match output(site, success, (returns, TERSE_BYTES_MAX), &mut own) {
+        // At the usual budget the words of an answer stay, however large it is: a model reads it by them.
+        Ok((_, length))
+            if returns.is_none()
+                && length > site.output_bytes_max
+                && site.output_bytes_max < ToolOptions::default().output_bytes_max =>
+        {
+            let made = output(site, success, (returns, 0), findings).ok()?;
+            findings.note(
+                NoteKind::SchemaTerse,
+                &site.operation.pointer.child("responses"),
+                "texts in the schema of the answer were left out, because it would be too large with them",
+            );
+            return Some(made);
+        }
+        Ok(schema) => {
+            findings.take(own);
+            return Some(schema);
+        }
         Err(why) => why,
     };
     findings.note(
@@ -324,7 +343,7 @@ pub(super) fn output_schema<'d>(
 fn output<'d>(
     site: &SchemaSite<'d, '_>,
     success: &response::Success<'d>,
-    returns: Option<&Projection>,
+    (returns, words_max): (Option<&Projection>, usize),
     findings: &mut Findings,
 ) -> Result<(Value, usize), (Pointer, String)> {
     let schema = match &success.schema {
@@ -358,7 +377,7 @@ fn output<'d>(
         &mut work,
         &mut own,
     )
-    .terse(TERSE_BYTES_MAX);
+    .terse(words_max);
     let soft = match returns {
         Some(_) => bytes_max,
         None => site.output_bytes_max.min(bytes_max),

@@ -155,6 +155,62 @@ fn alternatives_that_are_described_less_deeply_do_not_refuse_what_fits_one() {
 }
 
 #[test]
+fn a_budget_of_an_input_folds_what_is_optional_and_blocks_nothing() {
+    let goal = ToolOptions {
+        input_bytes_max: 3_000,
+        ..ToolOptions::default()
+    };
+    let optional = tool_with(&document("3.1.0", &chain(40, "")), "POST /a", &goal);
+    assert!(optional.input_schema.to_string().len() <= 3_000);
+    assert!(note_kinds(&optional).contains(&NoteKind::SchemaFolded));
+    // What must be given stays, as far as a tool may be large at all.
+    let required = tool_with(
+        &document("3.1.0", &chain(40, "required: [next],")),
+        "POST /a",
+        &goal,
+    );
+    let length = required.input_schema.to_string().len();
+    assert!(length > 3_000, "{length}");
+    // At the budget nothing is lost, and below it words go first.
+    let small = document("3.1.0", &chain(4, ""));
+    let whole = tool(&small, "POST /a");
+    let at = |bytes: usize| {
+        let options = ToolOptions {
+            input_bytes_max: bytes,
+            ..ToolOptions::default()
+        };
+        tool_with(&small, "POST /a", &options)
+    };
+    let length = whole.input_schema.to_string().len();
+    assert_eq!(at(length).input_schema, whole.input_schema);
+    assert!(note_kinds(&at(length - 1)).contains(&NoteKind::SchemaTerse));
+}
+
+#[test]
+fn the_words_of_an_answer_go_where_the_operator_asks_for_a_smaller_one() {
+    let text = format!(
+        "paths:\n  /a: {{get: {{responses: {{'200': {{description: d, content: {{application/json: {{schema: {{type: object, properties: {{a: {{type: string, description: {0}}}, b: {{type: string, description: {0}}}, c: {{type: string, maxLength: 3, description: {0}}}}}}}}}}}}}}}}}}}\n",
+        "x".repeat(100)
+    );
+    let document = document("3.1.0", &text);
+    let at = |output_bytes_max: usize| {
+        let options = ToolOptions {
+            output_bytes_max,
+            ..ToolOptions::default()
+        };
+        tool_with(&document, "GET /a", &options)
+    };
+    let whole = tool(&document, "GET /a").output_schema.unwrap();
+    let length = whole.to_string().len();
+    assert_eq!(at(length).output_schema.as_ref(), Some(&whole));
+    let small = at(length - 1);
+    assert!(note_kinds(&small).contains(&NoteKind::SchemaTerse));
+    let small = small.output_schema.unwrap();
+    assert!(!small.to_string().contains("xxx"), "{small}");
+    assert_eq!(small["properties"]["c"]["maxLength"], 3);
+}
+
+#[test]
 fn a_list_is_made_smaller_until_it_fits_and_says_so_where_it_cannot() {
     let document = document("3.1.0", &chain(40, ""));
     let operations: Vec<_> = document.operations().collect();
@@ -169,7 +225,7 @@ fn a_list_is_made_smaller_until_it_fits_and_says_so_where_it_cannot() {
     assert!(small.fits && small.bytes <= 6_000 && small.tools.iter().all(Result::is_ok));
     let none = list(100);
     assert!(!none.fits && none.bytes > 100 && none.tools.iter().all(Result::is_ok));
-    // A tool that cannot be smaller stays as it was, and is not lost for the list.
+    // A tool that cannot be smaller is not lost for the list.
     let required = crate::support::document("3.1.0", &chain(40, "required: [next],"));
     let operations: Vec<_> = required.operations().collect();
     let list = required.tools_within(&operations, &options, 1_000);
