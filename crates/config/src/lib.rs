@@ -100,7 +100,8 @@ pub use reading::DocumentFile;
 pub use reference::reference;
 pub use schema::schema;
 pub use server::{
-    CommandSettings, Reach, RestartSettings, SandboxSettings, ServerSettings, Sharing, Transport, UrlSettings,
+    Asks, CommandSettings, Reach, RestartSettings, SandboxSettings, ServerSettings, Sharing, Transport,
+    UrlSettings,
 };
 pub use settings::{Durability, LedgerSettings, LogFormat, LogLevel, LogSettings, Settings, StdioSettings};
 pub use source::{Owners, SourceSettings, StoreSetting};

@@ -30,6 +30,8 @@ pub struct ServerSettings {
     pub revision: Option<String>,
     /// Who shares a connection to it.
     pub sharing: Sharing,
+    /// What it may ask of the client whose call it carries out.
+    pub may_ask: BTreeSet<Asks>,
     /// The deadline of calls; at most `call_timeout_max`.
     pub timeout: Option<Duration>,
     /// The tools that are offered, in the order of the file.
@@ -144,6 +146,17 @@ pub enum Sharing {
     Shared,
 }
 
+/// A kind of question of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Asks {
+    /// Of the person.
+    Elicitation,
+    /// Of the client's model.
+    Sampling,
+    /// For the client's folders.
+    Roots,
+}
+
 /// Whether this upstream is an MCP server.
 pub(crate) fn is_one(view: &View<'_>) -> bool {
     view.section.key("openapi").is_none()
@@ -168,6 +181,11 @@ pub(crate) fn read(reading: &mut Reading<'_>, name: &str, view: &View<'_>) -> Op
         reach: reach?,
         revision: revision.filter(|revision| revision != "auto"),
         sharing: view.parsed("sharing", sharing)?,
+        may_ask: view
+            .texts("may_ask")
+            .iter()
+            .filter_map(|placed| asks(&placed.text))
+            .collect(),
         timeout,
         tools: tools?,
         prompts: prompts?,
@@ -429,6 +447,15 @@ fn sharing(text: &str) -> Result<Sharing, ()> {
         "per-caller" => Ok(Sharing::PerCaller),
         "shared" => Ok(Sharing::Shared),
         _ => Err(()),
+    }
+}
+
+fn asks(text: &str) -> Option<Asks> {
+    match text {
+        "elicitation" => Some(Asks::Elicitation),
+        "sampling" => Some(Asks::Sampling),
+        "roots" => Some(Asks::Roots),
+        _ => None,
     }
 }
 

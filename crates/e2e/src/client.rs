@@ -229,11 +229,18 @@ impl Mcp {
 
     /// A client of the legacy era, with an open session.
     pub async fn legacy(url: &str, token: &str, revision: &str) -> Self {
+        Self::able(url, token, revision, json!({})).await
+    }
+
+    /// The same, of a client with these capabilities.
+    pub async fn able(url: &str, token: &str, revision: &str, capabilities: Value) -> Self {
         let mut client = Self {
             revision: revision.to_owned(),
             ..Self::modern(url, token)
         };
-        let answer = client.post(&opening(revision)).await;
+        let mut opening = opening(revision);
+        opening["params"]["capabilities"] = capabilities;
+        let answer = client.post(&opening).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         assert_answer(revision, "initialize", &answer.json());
         assert_eq!(answer.json()["result"]["protocolVersion"], revision);
@@ -348,7 +355,8 @@ impl Mcp {
                 .or_insert_with(|| json!({}));
             let meta = meta.as_object_mut().unwrap();
             meta.insert("io.modelcontextprotocol/protocolVersion".into(), json!(MODERN));
-            meta.insert("io.modelcontextprotocol/clientCapabilities".into(), json!({}));
+            meta.entry("io.modelcontextprotocol/clientCapabilities")
+                .or_insert_with(|| json!({}));
         }
         json!({"jsonrpc":"2.0","id":id.into(),"method":method,"params":params})
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use axum::body::Body;
 use axum::response::Response;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::client::MODERN;
 use crate::schema::assert_message;
@@ -37,7 +37,11 @@ struct Inner {
     listeners: Mutex<Vec<mpsc::UnboundedSender<String>>>,
     /// Whether it answers `tools/call` of the legacy era as events.
     streams: Mutex<bool>,
+    waiting: Arc<Waiting>,
 }
+
+/// What waits for a response of the gate, by the id of its request as JSON.
+pub type Waiting = Mutex<BTreeMap<String, oneshot::Sender<Value>>>;
 
 /// One message that it got.
 #[derive(Debug, Clone)]
@@ -73,6 +77,7 @@ impl FarServer {
             sessions: Mutex::default(),
             listeners: Mutex::default(),
             streams: Mutex::new(false),
+            waiting: Arc::default(),
         });
         let own = Arc::clone(&inner);
         let service = Service::start(move |arrived| own.answer(arrived)).await;
@@ -111,6 +116,11 @@ impl FarServer {
         *self.inner.streams.lock().unwrap() = true;
     }
 
+    /// What waits for responses.
+    pub fn waiting(&self) -> Arc<Waiting> {
+        Arc::clone(&self.inner.waiting)
+    }
+
     /// Everything that it was asked so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.inner.asked.lock().unwrap().clone()
@@ -130,6 +140,13 @@ impl FarServer {
     /// Forgets its sessions: the next message of each is answered 404 (HL-14).
     pub fn forget_sessions(&self) {
         self.inner.sessions.lock().unwrap().clear();
+    }
+
+    /// Says something on the listening stream that was opened last.
+    pub fn tell_last(&self, message: &Value) {
+        let listeners = self.inner.listeners.lock().unwrap();
+        let last = listeners.last().expect("somebody listens");
+        last.send(format!("data: {message}\n\n")).unwrap();
     }
 
     /// Says something on every listening stream; gives how many there are.
@@ -323,7 +340,13 @@ impl Inner {
             "ping" => result(asked, json!({})),
             method if method.starts_with("notifications/") => empty(202),
             // An answer to a request of ours.
-            "" => empty(202),
+            "" => {
+                let waiting = self.waiting.lock().unwrap().remove(&message["id"].to_string());
+                if let Some(waiting) = waiting {
+                    let _ = waiting.send(message.clone());
+                }
+                empty(202)
+            }
             _ => error(asked, -32601, "no such method"),
         }
     }

@@ -35,4 +35,5 @@ pub mod said;
 pub mod schema;
 pub mod service;
 pub mod socket;
+pub mod talk;
 pub mod tls;

@@ -17,12 +17,10 @@ impl Checks<'_> {
     pub(crate) fn release_said(&self, said: Said) -> (bool, Result<Released, Refusal>) {
         match said {
             Said::Ended(Ended::Complete(called)) => (called.is_error, self.complete(*called)),
-            // No capability was declared for it, so that nothing may be asked (BASE-18).
-            Said::Ended(Ended::InputRequired) => (
+            // The peer goes on until there is an end; this is none.
+            Said::Ended(Ended::InputRequired(_)) => (
                 true,
-                Err(broken(
-                    "the server asks for input, for which nothing was declared to it",
-                )),
+                Err(broken("the server asks for input, and nobody took it up")),
             ),
             Said::Ended(Ended::Other(kind)) => (
                 true,
@@ -31,7 +29,7 @@ impl Checks<'_> {
                 ))),
             ),
             Said::Carried(Carried::Complete(object)) => (false, self.whole(object, self.delivers())),
-            Said::Carried(Carried::InputRequired) => (
+            Said::Carried(Carried::InputRequired(_)) => (
                 true,
                 Err(broken(
                     "the server asks for input, for which nothing was declared to it",

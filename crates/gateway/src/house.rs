@@ -11,13 +11,16 @@ use jiff::Timestamp;
 use model::{Limits, ToolName, UpstreamName};
 use policy::Policy;
 use tokio::time::Instant;
-use upstream::{Far, Peer};
+use upstream::{Far, Inquiries, Peer};
+use wire::Profile;
 use wire::answer::Server;
 
 use crate::arguments::{SchemaFault, Schemas};
 use crate::facts::{FactsFault, Lookups, Sources};
+use crate::mount::Mount;
 use crate::news::News;
 use crate::pages::Pages;
+use crate::parks::Parks;
 use crate::rows::Rows;
 use crate::session::Sessions;
 use crate::slots::Slots;
@@ -69,6 +72,9 @@ pub struct Gateway {
     pub(crate) clock: Clock,
     server: Server,
     sessions: Sessions,
+    parks: Parks,
+    /// What any of the upstreams may ask.
+    may_ask: Profile,
 }
 
 /// Why parts do not make a gateway.
@@ -154,6 +160,12 @@ impl Gateway {
             news,
             strangers: Strangers::new(),
             sessions: Sessions::new(&parts.limits),
+            parks: Parks::new(&parts.limits),
+            may_ask: parts
+                .upstreams
+                .values()
+                .filter_map(Far::peer)
+                .fold(Profile::NONE, |all, peer| all.or(peer.may_ask())),
             catalog: parts.catalog,
             policy: parts.policy,
             ledger: parts.ledger,
@@ -180,6 +192,20 @@ impl Gateway {
     #[must_use]
     pub const fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// The calls that wait for answers of their clients.
+    #[must_use]
+    pub const fn parks(&self) -> &Parks {
+        &self.parks
+    }
+
+    /// What the servers behind this gate can ask a caller on this endpoint, who declared this much. It is the same for
+    /// every tool, so that the way of an answer does not tell which tools there are.
+    #[must_use]
+    pub fn inquiries(&self, mount: &Mount, declared: Profile) -> Arc<Inquiries> {
+        let profile = self.may_ask.and(declared);
+        Arc::new(Inquiries::of(profile, mount.shows_several(), &self.limits))
     }
 
     /// The limits in force.
@@ -259,10 +285,12 @@ impl Gateway {
         futures_util::future::join_all(peers.map(|peer| peer.close())).await;
     }
 
-    /// Takes no new calls; those that run go on.
+    /// Takes no new calls; those that run go on. Those that wait for their clients to come back are given up: nobody can
+    /// come back any more.
     pub fn drain(&self) {
         self.slots.close();
         self.subscriptions.close();
+        self.parks.close();
     }
 
     /// Waits until no call runs, at most until `deadline`; gives how many still do.

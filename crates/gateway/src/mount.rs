@@ -43,6 +43,15 @@ impl Mount {
         }
     }
 
+    /// Whether tools of several upstreams may be shown here.
+    #[must_use]
+    pub const fn shows_several(&self) -> bool {
+        match self {
+            Self::All | Self::View(_) => true,
+            Self::Upstream(_) => false,
+        }
+    }
+
     /// How much of a public name is left out in front, in bytes.
     #[must_use]
     pub fn left_out(&self) -> usize {

@@ -20,7 +20,8 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use upstream::{
-    Answer, Ending, Errand, Far, Lane, Lost, Outgoing, PrepareFault, Progress, Said, SendFault, Service, Trip,
+    Answer, Ending, Errand, Far, Inquiries, Lane, Lost, Outgoing, PrepareFault, Progress, Said, SendFault,
+    Service, Trip,
 };
 use wire::Surface;
 
@@ -46,6 +47,8 @@ pub struct Flow {
     pub progress: Arc<Progress>,
     /// The session that it came in, where the client has one.
     pub session: Option<SessionId>,
+    /// What its server may ask the caller meanwhile.
+    pub inquiries: Arc<Inquiries>,
 }
 
 impl Flow {
@@ -54,6 +57,7 @@ impl Flow {
         Lane {
             caller: principal.key(),
             session: self.session.as_ref().map(|session| session.as_str().to_owned()),
+            inquiries: Arc::clone(&self.inquiries),
         }
     }
 }
@@ -253,7 +257,8 @@ impl Gateway {
         };
 
         // 11. Attach the credential and send, within the deadline.
-        let trip = Trip::new(deadline, flow.traceparent.clone());
+        let patience = far.peer().map_or(Duration::ZERO, |_| flow.inquiries.patience());
+        let trip = Trip::new(deadline + patience, flow.traceparent.clone());
         let sent = tokio::select! {
             biased;
             () = flow.cancel.cancelled() => Err(Given::Up),
@@ -487,6 +492,7 @@ impl Gateway {
             | RefusalCode::NoResource
             | RefusalCode::UpstreamError
             | RefusalCode::UpstreamParams
+            | RefusalCode::AskUnanswered
             | RefusalCode::Cancelled
             | RefusalCode::ResultInvalid
             | RefusalCode::ResultWithheld

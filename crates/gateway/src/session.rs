@@ -15,9 +15,10 @@ use identity::Principal;
 use model::{CallerKey, Limits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wire::{Id, Identity, Opening, Revision};
+use wire::{Id, Identity, Opening, Profile, Revision};
 
 use crate::mount::Mount;
+use crate::posed::Posed;
 use crate::stream::{Cursor, NotResumed, Stream, StreamId, Streams};
 
 /// The id of a session: 32 random bytes, in 43 visible ASCII characters (HL-12).
@@ -72,6 +73,9 @@ pub struct Session {
     ended: CancellationToken,
     running: Running,
     streams: Arc<Streams>,
+    /// What its client said that it can be asked.
+    profile: Profile,
+    posed: Posed,
 }
 
 /// The requests that run in a conversation, by their ids, so that one can be cancelled (CAN-01).
@@ -144,6 +148,8 @@ impl Sessions {
             ended: CancellationToken::new(),
             running: Running::default(),
             streams: Arc::new(Streams::new(&self.limits)),
+            profile: Profile::declared(&opening.capabilities, opening.revision),
+            posed: Posed::default(),
         });
         open.insert(id.0, Arc::clone(&session));
         Ok(session)
@@ -230,6 +236,18 @@ impl Session {
     #[must_use]
     pub const fn client(&self) -> Option<&Identity> {
         self.client.as_ref()
+    }
+
+    /// What its client said that it can be asked.
+    #[must_use]
+    pub const fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// Our own requests that wait for its client.
+    #[must_use]
+    pub const fn posed(&self) -> &Posed {
+        &self.posed
     }
 
     /// Its running requests.

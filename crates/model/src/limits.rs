@@ -172,6 +172,12 @@ limits! {
     upstream_resumes_max: usize, Count, 5, 0, 1_000, "Tries in a row to take up an event stream of an MCP server that broke.";
     upstream_retry_max: Duration, Millis, MINUTE, 50, HOUR, "The longest pause that an MCP server may ask for before its event stream is taken up again; one that asks for more is given up.";
     upstream_connections_max: usize, Count, 256, 1, 100_000, "Idle connections kept to one upstream.";
+    asks_at_once_max: usize, Count, 8, 1, 1_000, "Questions of an MCP server that wait for answers in one call; the next is refused to the server.";
+    asks_per_call_max: usize, Count, 64, 1, 10_000, "Questions of an MCP server in one call; the next is refused to the server.";
+    ask_rounds_max: usize, Count, 10, 1, 1_000, "Rounds of questions in which an MCP server of the stateless era answers one call; one more ends the call.";
+    ask_time_max: Duration, Millis, 4 * MINUTE, 1, 24 * HOUR, "How long a call may wait for answers to questions of its server, all together and beside its deadline; later, nobody answered.";
+    parks_max: usize, Count, 1_000, 1, 1_000_000, "Calls of the stateless era that wait for their client to answer questions; in the next one, nobody answers.";
+    parks_per_caller_max: usize, Count, 32, 1, 1_000_000, "The same, of one caller.";
     children_max: usize, Count, 256, 1, 100_000, "Children of all servers that are started; the call that needs one more is refused.";
     child_noise_lines_max: usize, Count, 100, 0, 100_000, "Lines in a row on a child's standard output that are no messages; one more ends the child.";
     child_log_bytes_max: usize, Bytes, 64 * KIB, KIB, 64 * MIB, "What is logged of one child's standard error in a minute; more is left out.";

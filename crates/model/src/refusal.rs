@@ -100,6 +100,8 @@ refusals! {
     UpstreamTimeout = "upstream-timeout", Upstream, "the service behind this tool did not answer in time; whether it acted is unknown";
     /// Work was started at the upstream, and its answers do not say what became of it.
     WorkUnknown = "work-unknown", Upstream, "the work was started, and the service does not say what became of it; do not start it again blindly";
+    /// The server of the tool asked the client for something that it did not give.
+    AskUnanswered = "ask-unanswered", Caller, "the tool asked this client for something and got no answer that it can go on with; whether it has acted is unknown";
     /// The caller cancelled.
     Cancelled = "cancelled", Caller, "the call was cancelled";
     /// The answer was not what the document promises: too large, not JSON, another schema, a redirect.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Asked, Delivery, Flow, Gateway, Mount, Progress, Session, StreamId, Wanted};
+use gateway::{Asked, Delivery, Flow, Gateway, Mount, Progress, Released, Session, StreamId, Wanted};
 use identity::Principal;
 use model::{Refusal, RefusalCode, Reply};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 use wire::answer::{self, Said, Step};
-use wire::{Ask, Failure, Id, Reference, Request, Revision, Surface, Token, Wants, sse};
+use wire::{Ask, Failure, Id, Profile, Reference, Request, Retry, Revision, Surface, Token, Wants, sse};
 
 /// What somebody is told who still waits for a call that was cancelled: it was the gate, at the end of `drain_timeout`. In
 /// the stateless era a client cancels by going away; on a pipe, what a client cancelled is known.
@@ -24,6 +24,10 @@ pub(crate) struct CallAsk {
     pub(crate) progress: Option<Token>,
     pub(crate) traceparent: Option<String>,
     pub(crate) asked: Asked,
+    /// What the client can be asked, where the request says it itself.
+    pub(crate) declared: Profile,
+    /// What it takes up.
+    pub(crate) retry: Option<Box<Retry>>,
 }
 
 /// A request: answered at once, or a call that takes its time.
@@ -57,8 +61,17 @@ pub(crate) fn begin(
         let wire::Context {
             progress,
             traceparent,
+            capabilities,
+            retry,
             ..
         } = context;
+        // MRTR-01: whoever wants a completion is asked nothing.
+        let declared = match &wanted {
+            Wanted::Completion(_) => Profile::NONE,
+            Wanted::Tool { .. } | Wanted::Prompt { .. } | Wanted::Resource { .. } => {
+                Profile::declared(&capabilities, revision)
+            }
+        };
         Work::Call(Box::new(CallAsk {
             id: id.clone(),
             progress,
@@ -67,6 +80,8 @@ pub(crate) fn begin(
                 wanted,
                 mount: mount.clone(),
             },
+            declared,
+            retry,
         }))
     };
     let said = match ask {
@@ -113,7 +128,19 @@ pub(crate) async fn call(
     let named = NamedAs::of(&asked.wanted);
     // On the heap: the walk is ten kilobytes long, and each task that holds it in itself copies it ten times on its way
     // into the runtime and out again.
-    match Box::pin(gateway.call(principal, asked, flow)).await {
+    let result = Box::pin(gateway.call(principal, asked, flow)).await;
+    answered(gateway, revision, id, &named, result)
+}
+
+/// The answer to a call that has ended; `None` if it was cancelled.
+pub(crate) fn answered(
+    gateway: &Gateway,
+    revision: Revision,
+    id: &Id,
+    named: &NamedAs,
+    result: Result<Released, Refusal>,
+) -> Option<Bytes> {
+    match result {
         Ok(released) => {
             let said = match released.into_delivery() {
                 Delivery::Reply(reply) => Said::Called(reply),
@@ -123,12 +150,12 @@ pub(crate) async fn call(
             };
             Some(gateway.server().result(revision, id, &said))
         }
-        Err(refusal) => refused(gateway, revision, id, &named, &refusal),
+        Err(refusal) => refused(gateway, revision, id, named, &refusal),
     }
 }
 
 /// What was asked for, as far as a refusal has to know it.
-enum NamedAs {
+pub(crate) enum NamedAs {
     Tool(String),
     Prompt(String),
     Resource(String),
@@ -164,7 +191,7 @@ fn refused(
 }
 
 impl NamedAs {
-    fn of(wanted: &Wanted) -> Self {
+    pub(crate) fn of(wanted: &Wanted) -> Self {
         let name = wanted.named().to_owned();
         match wanted {
             Wanted::Tool { .. } => Self::Tool(name),
@@ -190,6 +217,7 @@ impl NamedAs {
 }
 
 /// Where the progress of a call goes.
+#[derive(Clone, Copy)]
 pub(crate) enum Reports<'a> {
     /// To a channel of messages; `true`: as events.
     Channel(&'a mpsc::Sender<Bytes>, bool),
@@ -200,10 +228,21 @@ pub(crate) enum Reports<'a> {
 impl Reports<'_> {
     /// Hands a report over. A reader that is slow misses it and sees a later one: the call does not wait for him, else
     /// its deadline would not hold.
-    fn report(&self, message: Bytes) {
+    pub(crate) fn report(&self, message: Bytes) {
         match self {
             Self::Channel(channel, true) => drop(channel.try_send(sse::event(None, &message))),
             Self::Channel(channel, false) => drop(channel.try_send(message)),
+            Self::Stream(session, stream) => session.push(*stream, &message),
+        }
+    }
+}
+
+impl Reports<'_> {
+    /// Hands over what must not be missed; waits for a reader that is slow.
+    pub(crate) async fn deliver(&self, message: Bytes) {
+        match self {
+            Self::Channel(channel, true) => drop(channel.send(sse::event(None, &message)).await),
+            Self::Channel(channel, false) => drop(channel.send(message).await),
             Self::Stream(session, stream) => session.push(*stream, &message),
         }
     }

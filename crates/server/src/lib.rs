@@ -28,7 +28,9 @@ mod listen;
 mod listening;
 mod origin;
 mod post;
+mod questions;
 mod refuse;
+mod rounds;
 mod stdio;
 
 pub use door::{Door, DoorParts};

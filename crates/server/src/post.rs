@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::join_all;
-use gateway::{Flow, Session};
+use gateway::{Claim, Flow, Inquiries, Session};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -14,11 +14,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::header::{Field, Fields as _};
 use wire::http::{Post, Sorted, sort};
-use wire::{Failure, Id, Inbound, Notice, Opening, Revision, Wants, answer, sse};
+use wire::{Failure, Id, Inbound, Notice, Opening, Profile, Revision, Wants, answer, sse};
 
 use crate::answer::{CUT_OFF, CallAsk, Caller, Reports, Work, begin, call, with_progress};
 use crate::http::{Face, HttpFields, find, lost};
 use crate::listening::{self, Heard};
+use crate::questions::with_questions;
+use crate::rounds::Round;
 use crate::{events, refuse};
 
 /// How long a client waits before it resumes a stream, in milliseconds (HL-06).
@@ -166,8 +168,13 @@ async fn one(
             noted(session.as_deref(), &notice);
             refuse::empty(StatusCode::ACCEPTED)
         }
-        // HL-03: accepted, and there is nothing that it answers.
-        Inbound::Response => refuse::empty(StatusCode::ACCEPTED),
+        // HL-03: accepted, whether or not it answers something of its own session.
+        Inbound::Response(response) => {
+            if let Some(session) = session {
+                session.posed().answer(*response);
+            }
+            refuse::empty(StatusCode::ACCEPTED)
+        }
         Inbound::Refused { id, failure } => {
             let error = answer::error(revision, id.as_ref(), &failure);
             whole(failure.status(revision), error, around)
@@ -235,6 +242,10 @@ async fn call_alone(
     ask: Box<CallAsk>,
     around: &Around,
 ) -> Response {
+    let inquiries = face.0.gateway.inquiries(&face.1, ask.declared);
+    if ask.retry.is_some() || !inquiries.profile().is_empty() {
+        return call_that_asks(face, principal, revision, ask, around, inquiries).await;
+    }
     let cancel = face.0.closing.child_token();
     let guard = cancel.clone().drop_guard();
     let CallAsk {
@@ -242,8 +253,9 @@ async fn call_alone(
         progress,
         traceparent,
         asked,
+        ..
     } = *ask;
-    let flow = around.flow(traceparent, cancel, None);
+    let flow = around.flow(traceparent, cancel, None, inquiries);
     let gateway = Arc::clone(&face.0.gateway);
     if around.json && progress.is_none() {
         let request = id.clone();
@@ -282,6 +294,89 @@ async fn call_alone(
     response
 }
 
+/// A call of the stateless era that may ask its client something, or that was asked and goes on: it outlives its request
+/// where it asks (C5). Else its connection is its life, too.
+async fn call_that_asks(
+    face: &Face,
+    principal: Caller,
+    revision: Revision,
+    ask: Box<CallAsk>,
+    around: &Around,
+    inquiries: Arc<Inquiries>,
+) -> Response {
+    let CallAsk {
+        id,
+        progress,
+        traceparent,
+        asked,
+        retry,
+        ..
+    } = *ask;
+    let gateway = Arc::clone(&face.0.gateway);
+    let claim = Claim::of(&principal, &face.1, &asked.wanted);
+    let tasks = face.0.tasks.clone();
+    let round = Round {
+        gateway: &gateway,
+        tasks: &tasks,
+        claim,
+        revision,
+        id: id.clone(),
+    };
+    let begun = match retry {
+        Some(retry) => match round.resume(&retry) {
+            Ok(begun) => begun,
+            Err(failure) => return refuse::failure(revision, Some(&id), &failure),
+        },
+        None => {
+            let cancel = face.0.closing.child_token();
+            let flow = around.flow(traceparent, cancel.clone(), None, inquiries);
+            round.begin(principal, asked, flow, &cancel)
+        }
+    };
+    if around.json && progress.is_none() {
+        return match round.answer(begun).await {
+            Some(body) => refuse::json(StatusCode::OK, body),
+            None => refuse::with_status(503, revision, Some(&id), &CUT_OFF),
+        };
+    }
+    let gone = CancellationToken::new();
+    let every = gateway.limits().keep_alive_interval;
+    let (sender, response) = events::of_request(gone.clone().drop_guard(), every);
+    let own = face.0.tasks.clone();
+    let claim = round.claim.clone();
+    face.0.tasks.spawn(async move {
+        let reporting = Arc::clone(&begun.0.progress);
+        let interval = gateway.limits().progress_interval;
+        let round = Round {
+            gateway: &gateway,
+            tasks: &own,
+            claim,
+            revision,
+            id: id.clone(),
+        };
+        let work = round.answer(begun);
+        let answered = async {
+            match &progress {
+                None => work.await,
+                Some(token) => {
+                    let reports = Reports::Channel(&sender, true);
+                    with_progress(work, &reporting, revision, token, interval, reports).await
+                }
+            }
+        };
+        let answered = tokio::select! {
+            biased;
+            answered = answered => answered,
+            // HM-09: whoever closes the connection cancels the call.
+            () = gone.cancelled() => return,
+        };
+        if let Some(body) = answered.or_else(|| answer::error(revision, Some(&id), &CUT_OFF)) {
+            let _ = sender.send(sse::event(None, &body)).await;
+        }
+    });
+    response
+}
+
 /// A call in a session: it outlives its connection, and its events can be had again (HL-05 to HL-07).
 async fn call_in_session(
     face: &Face,
@@ -296,14 +391,23 @@ async fn call_in_session(
         progress,
         traceparent,
         asked,
+        ..
     } = *ask;
     let Some(running) = session.running().start(&id) else {
         let failure = Failure::InvalidRequest("a request with this id is still running".to_owned());
         return refuse::failure(revision, Some(&id), &failure);
     };
-    let flow = around.flow(traceparent, running.cancel().clone(), Some(&session));
+    // Who reads JSON alone has no place for requests of ours.
+    let profile = if around.events {
+        session.profile()
+    } else {
+        Profile::NONE
+    };
+    let inquiries = face.0.gateway.inquiries(&face.1, profile);
+    let asks = !inquiries.profile().is_empty();
+    let flow = around.flow(traceparent, running.cancel().clone(), Some(&session), inquiries);
     let gateway = Arc::clone(&face.0.gateway);
-    if around.json && progress.is_none() {
+    if around.json && progress.is_none() && !asks {
         let work = async move {
             let _running = running;
             call(&gateway, &principal, revision, &id, asked, &flow).await
@@ -324,20 +428,12 @@ async fn call_in_session(
     let ended = session.ended().clone();
     face.0.tasks.spawn(async move {
         let interval = gateway.limits().progress_interval;
+        let reports = Reports::Stream(&session, stream);
         let work = call(&gateway, &principal, revision, &id, asked, &flow);
+        let work = with_questions(work, &flow.inquiries, revision, session.posed(), reports);
         let answered = match &progress {
             None => work.await,
-            Some(token) => {
-                with_progress(
-                    work,
-                    &flow.progress,
-                    revision,
-                    token,
-                    interval,
-                    Reports::Stream(&session, stream),
-                )
-                .await
-            }
+            Some(token) => with_progress(work, &flow.progress, revision, token, interval, reports).await,
         };
         // Its id is free when its answer can be read, and not a moment later.
         drop(running);
@@ -395,7 +491,10 @@ async fn element(
             noted(Some(session), &notice);
             None
         }
-        Inbound::Response => None,
+        Inbound::Response(response) => {
+            session.posed().answer(*response);
+            None
+        }
         Inbound::Refused { id, failure } => answer::error(revision, id.as_ref(), &failure),
         Inbound::Request(request) => match begin(&face.0.gateway, &principal, &face.1, revision, *request) {
             Work::Answered { body, .. } => body,
@@ -413,7 +512,9 @@ async fn element(
                         Failure::InvalidRequest("a request with this id is still running".to_owned());
                     return answer::error(revision, Some(&id), &failure);
                 };
-                let flow = around.flow(traceparent, running.cancel().clone(), Some(session));
+                // A batch is answered as one body, in which there is no place for requests of ours.
+                let inquiries = Arc::new(Inquiries::none());
+                let flow = around.flow(traceparent, running.cancel().clone(), Some(session), inquiries);
                 let gateway = Arc::clone(&face.0.gateway);
                 let work = async move {
                     let _running = running;
@@ -443,7 +544,13 @@ fn broken(revision: Revision, error: &tokio::task::JoinError) -> Response {
 
 impl Around {
     /// What goes with a call. The trace in its body, if there is one, is the call's own; the header's is the request's.
-    fn flow(&self, own: Option<String>, cancel: CancellationToken, session: Option<&Session>) -> Flow {
+    fn flow(
+        &self,
+        own: Option<String>,
+        cancel: CancellationToken,
+        session: Option<&Session>,
+        inquiries: Arc<Inquiries>,
+    ) -> Flow {
         let traceparent = own.or_else(|| self.traceparent.clone());
         Flow {
             transport: "http",
@@ -452,6 +559,7 @@ impl Around {
             cancel,
             progress: Arc::default(),
             session: session.map(|session| session.id().clone()),
+            inquiries,
         }
     }
 }

@@ -3,11 +3,11 @@
 //! The caller is whoever the operator's configuration says: whoever can start the process has its rights anyway
 //! (STDIO-09). Nothing but messages is written to the output; logs go elsewhere (STDIO-02).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use gateway::{Flow, Gateway, Mount, Running, RunningRequest};
+use gateway::{Claim, Flow, Gateway, Inquiries, Mount, Posed, Progress, Running, RunningRequest, Wanted};
 use identity::Principal;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -15,10 +15,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wire::stdio::{Line, sort};
-use wire::{Failure, Id, Inbound, Notice, Revision, Wants, answer};
+use wire::{Failure, Id, Inbound, Notice, Profile, Revision, Token, Wants, answer, inquiry};
 
 use crate::answer::{CUT_OFF, CallAsk, Reports, Work, begin, call, with_progress};
 use crate::listening::{self, Heard};
+use crate::questions::with_questions;
+use crate::rounds::Round;
 
 /// How many messages wait for a slow reader before the work waits for him.
 const WAITING_MESSAGES: usize = 256;
@@ -64,6 +66,8 @@ pub async fn stdio(
         tasks: tasks.clone(),
         places: Arc::new(Semaphore::new(places)),
         ended: CancellationToken::new(),
+        posed: Posed::default(),
+        profile: Arc::default(),
     };
     let late = CancellationToken::new();
     let clock = tokio::spawn(ring(shutdown.clone(), late.clone(), limits.drain_timeout));
@@ -73,6 +77,8 @@ pub async fn stdio(
     if shutdown.is_cancelled() {
         gateway.drain();
     }
+    // Nobody can come back for what waits, nor answer.
+    gateway.parks().close();
     tasks.close();
     // What was asked before the end is still answered: the other side may only have closed its half.
     if tokio::time::timeout(limits.drain_timeout, tasks.wait())
@@ -150,6 +156,10 @@ struct Pipe {
     places: Arc<Semaphore>,
     /// Comes to pass when nothing more is asked.
     ended: CancellationToken,
+    /// Our own requests that wait for the client.
+    posed: Posed,
+    /// What the client can be asked that opened a conversation of the legacy era, once it did.
+    profile: Arc<OnceLock<Profile>>,
 }
 
 impl Pipe {
@@ -208,6 +218,9 @@ impl Pipe {
         match sort(line, *session, self.gateway.limits()) {
             Line::Opening { id, opening } => {
                 let is_first = session.replace(opening.revision).is_none();
+                let _ = self
+                    .profile
+                    .set(Profile::declared(&opening.capabilities, opening.revision));
                 let offers = self.gateway.offers(&self.principal, &self.mount);
                 let said = answer::Said::Opened(offers);
                 self.say(Some(self.gateway.server().result(opening.revision, &id, &said)))
@@ -232,7 +245,7 @@ impl Pipe {
                 let (pipe, place) = (self.clone(), self.place().await);
                 self.tasks.spawn(async move {
                     let _place = place;
-                    let answered = pipe.call(revision, ask, running).await;
+                    let answered = pipe.call(revision, ask, running, true).await;
                     pipe.say(answered).await;
                 });
             }
@@ -250,7 +263,7 @@ impl Pipe {
             let _place = place;
             let work = begun.into_iter().map(async |begun| match begun {
                 Begun::Said(answer) => answer,
-                Begun::Call(ask, running) => pipe.call(revision, ask, running).await,
+                Begun::Call(ask, running) => pipe.call(revision, ask, running, false).await,
                 // Batches are of one revision, in which there are none.
                 Begun::Listen(..) => None,
             });
@@ -286,7 +299,10 @@ impl Pipe {
                 self.noted(&notice);
                 Begun::Said(None)
             }
-            Inbound::Response => Begun::Said(None),
+            Inbound::Response(response) => {
+                self.posed.answer(*response);
+                Begun::Said(None)
+            }
             Inbound::Refused { id, failure } => Begun::Said(answer::error(revision, id.as_ref(), &failure)),
         }
     }
@@ -310,41 +326,111 @@ impl Pipe {
         });
     }
 
-    async fn call(&self, revision: Revision, ask: Box<CallAsk>, running: RunningRequest) -> Option<Bytes> {
-        let CallAsk {
-            id,
-            progress,
-            traceparent,
-            asked,
-        } = *ask;
-        let flow = Flow {
-            transport: "stdio",
-            received: Instant::now(),
-            traceparent,
-            cancel: running.cancel().clone(),
-            progress: Arc::default(),
-            session: None,
+    /// Carries a call out. `alone`: it is no part of a batch, whose answers come as one message, with no place for
+    /// requests of ours before it.
+    async fn call(
+        &self,
+        revision: Revision,
+        ask: Box<CallAsk>,
+        running: RunningRequest,
+        alone: bool,
+    ) -> Option<Bytes> {
+        let is_legacy = inquiry::is_asked_by_request(revision);
+        let profile = match (is_legacy, alone) {
+            (true, true) => self.profile.get().copied().unwrap_or_default(),
+            (false, true) => ask.declared,
+            (_, false) => Profile::NONE,
         };
-        let work = call(&self.gateway, &self.principal, revision, &id, asked, &flow);
-        let answered = match &progress {
-            None => work.await,
-            Some(token) => {
-                let interval = self.gateway.limits().progress_interval;
-                with_progress(
-                    work,
-                    &flow.progress,
-                    revision,
-                    token,
-                    interval,
-                    Reports::Channel(&self.out, false),
-                )
+        let profile = match &ask.asked.wanted {
+            Wanted::Completion(_) => Profile::NONE,
+            Wanted::Tool { .. } | Wanted::Prompt { .. } | Wanted::Resource { .. } => profile,
+        };
+        let inquiries = self.gateway.inquiries(&self.mount, profile);
+        let (id, token) = (ask.id.clone(), ask.progress.clone());
+        let answered = if is_legacy || ask.retry.is_none() && inquiries.profile().is_empty() {
+            let flow = self.flow(ask.traceparent, running.cancel().clone(), inquiries);
+            let reports = Reports::Channel(&self.out, false);
+            let work = call(&self.gateway, &self.principal, revision, &id, ask.asked, &flow);
+            let work = with_questions(work, &flow.inquiries, revision, &self.posed, reports);
+            self.reporting(work, &flow.progress, revision, token.as_ref())
                 .await
-            }
+        } else {
+            self.round(revision, ask, &running, inquiries).await
         };
         match answered {
             // Its client did not cancel it and would wait for ever.
             None if running.is_cut_off() => answer::error(revision, Some(&id), &CUT_OFF),
             answered => answered,
+        }
+    }
+
+    /// One request of a call of the stateless era that may ask its client something, or that goes on after it did.
+    async fn round(
+        &self,
+        revision: Revision,
+        ask: Box<CallAsk>,
+        running: &RunningRequest,
+        inquiries: Arc<Inquiries>,
+    ) -> Option<Bytes> {
+        let round = Round {
+            gateway: &self.gateway,
+            tasks: &self.tasks,
+            claim: Claim::of(&self.principal, &self.mount, &ask.asked.wanted),
+            revision,
+            id: ask.id.clone(),
+        };
+        let begun = match &ask.retry {
+            Some(retry) => match round.resume(retry) {
+                Ok(begun) => begun,
+                Err(failure) => return answer::error(revision, Some(&ask.id), &failure),
+            },
+            None => {
+                let cancel = CancellationToken::new();
+                let flow = self.flow(ask.traceparent, cancel.clone(), inquiries);
+                round.begin(Arc::clone(&self.principal), ask.asked, flow, &cancel)
+            }
+        };
+        let progress = Arc::clone(&begun.0.progress);
+        let work = self.reporting(round.answer(begun), &progress, revision, ask.progress.as_ref());
+        tokio::select! {
+            biased;
+            answered = work => answered,
+            // Dropping the work cancels the call, which is written down.
+            () = running.cancel().cancelled() => None,
+        }
+    }
+
+    fn flow(
+        &self,
+        traceparent: Option<String>,
+        cancel: CancellationToken,
+        inquiries: Arc<Inquiries>,
+    ) -> Flow {
+        Flow {
+            transport: "stdio",
+            received: Instant::now(),
+            traceparent,
+            cancel,
+            progress: Arc::default(),
+            session: None,
+            inquiries,
+        }
+    }
+
+    async fn reporting<T>(
+        &self,
+        work: impl Future<Output = T>,
+        progress: &Progress,
+        revision: Revision,
+        token: Option<&Token>,
+    ) -> T {
+        match token {
+            None => work.await,
+            Some(token) => {
+                let interval = self.gateway.limits().progress_interval;
+                let reports = Reports::Channel(&self.out, false);
+                with_progress(work, progress, revision, token, interval, reports).await
+            }
         }
     }
 

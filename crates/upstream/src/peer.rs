@@ -12,6 +12,7 @@ mod mailbox;
 mod opening;
 mod overheard;
 mod pipe;
+mod rounds;
 mod stream;
 
 use std::collections::HashMap;
@@ -21,20 +22,24 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use audit::Recorded;
+use bytes::Bytes;
 use catalog::{Catalog, ServerTool, Tool};
 use config::{CommandSettings, ServerSettings, Sharing, Transport, UrlSettings};
-use model::{Aim, Call, CallerKey, Limits, Object, UpstreamName, Value};
+use model::{Aim, Call, CallerKey, JsonLimits, Limits, Object, UpstreamName, Value};
 use policy::Permitted;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wire::client::{Called, Carried, Ended, Opened, Say, ServerError, Speaker, Surface, mirrored};
-use wire::{Identity, Revision};
+use wire::client::{
+    Called, Carried, Ended, InputResponses, Opened, Say, ServerError, Speaker, Surface, mirrored,
+};
+use wire::{Identity, Profile, Retry, Revision};
 
 use crate::child::{Children, StartFault, Yard};
 use crate::credential::Needles;
 use crate::fault::SendFault;
+use crate::inquiries::Inquiries;
 use crate::link_fault::LinkFault;
 use crate::outgoing::Trip;
 use crate::preview::Preview;
@@ -43,11 +48,12 @@ use crate::service::ServiceFault;
 use crate::streamable::Streamable;
 
 use asking::Bounds;
-use conversation::Conversation;
+use conversation::{Beside, Conversation};
 pub use fault::PeerFault;
 use opening::{OnStream, Opener, Wanted};
-use overheard::Guard;
+use overheard::{Asks, Guard};
 use pipe::{Ear, Mouth};
+use rounds::Rounds;
 
 /// An MCP server.
 #[derive(Debug)]
@@ -55,6 +61,9 @@ pub struct Peer {
     name: UpstreamName,
     far: Far,
     sharing: Sharing,
+    /// What the operator lets it ask.
+    may_ask: Profile,
+    rounds_max: usize,
     opener: Opener,
     idle_stop: Duration,
     list_age_max: Duration,
@@ -87,33 +96,45 @@ enum Far {
 type Slot = Arc<tokio::sync::Mutex<Option<Arc<Conversation>>>>;
 
 /// Whose conversation a call may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Lane {
     /// The caller.
     pub caller: CallerKey,
     /// The session that the call came in, where its client has one.
     pub session: Option<String>,
+    /// What the server may ask the caller of this call.
+    pub inquiries: Arc<Inquiries>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum LaneKey {
-    /// Everybody's.
-    All,
+    /// Everybody's, of those who can be asked the same.
+    All(Profile),
     /// Our own: for listing, never for a caller.
     Own,
-    /// One caller's.
-    Caller(CallerKey),
+    /// One caller's. What its server may ask is said once, when it is opened (HOP-09).
+    Caller(CallerKey, Profile),
     /// One session's of one caller.
-    Session(CallerKey, String),
+    Session(CallerKey, String, Profile),
+}
+
+impl LaneKey {
+    /// What the server of its conversation may ask.
+    const fn profile(&self) -> Profile {
+        match self {
+            Self::Own => Profile::NONE,
+            Self::All(profile) | Self::Caller(_, profile) | Self::Session(_, _, profile) => *profile,
+        }
+    }
 }
 
 /// For whom a child counts.
 impl std::fmt::Display for LaneKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::All => f.write_str("all"),
+            Self::All(_) => f.write_str("all"),
             Self::Own => f.write_str("own"),
-            Self::Caller(caller) | Self::Session(caller, _) => write!(f, "{caller:?}"),
+            Self::Caller(caller, _) | Self::Session(caller, ..) => write!(f, "{caller:?}"),
         }
     }
 }
@@ -239,15 +260,21 @@ impl Peer {
             name: settings.name.clone(),
             far,
             sharing: settings.sharing,
+            may_ask: may_ask(settings),
+            rounds_max: limits.ask_rounds_max,
             opener: Opener {
                 speaker: Arc::new(Speaker {
                     identity,
-                    // Nothing that a server could ask for is carried yet (HOP-06).
+                    // Whoever asks on his own account can be asked nothing (HOP-06).
                     capabilities: Object::new(),
                 }),
                 wanted,
                 bounds: Bounds::of(limits),
                 guard,
+                asks: Asks {
+                    upstream: settings.name.clone(),
+                    profile: Profile::NONE,
+                },
                 probe_timeout: limits.upstream_probe_timeout,
             },
             idle_stop,
@@ -265,6 +292,12 @@ impl Peer {
     #[must_use]
     pub const fn name(&self) -> &UpstreamName {
         &self.name
+    }
+
+    /// What the operator lets it ask of callers.
+    #[must_use]
+    pub const fn may_ask(&self) -> Profile {
+        self.may_ask
     }
 
     /// How many calls may have left since it was set up.
@@ -345,31 +378,72 @@ impl Peer {
             _ => Vec::new(),
         };
         progress.is_told();
-        let mut may_again = !tool.class().changes_state();
-        loop {
-            let key = self.key(lane);
-            let conversation = self.ready(&key, trip.deadline, catalog).await?;
-            if let Some(drift) = server_tool.drift() {
-                return Err(PeerFault::Drifted(drift).into());
-            }
-            self.requests.fetch_add(1, Ordering::AcqRel);
-            match conversation.call(&say, &params, trip, progress).await {
-                Ok(Ok(result)) => {
-                    let revision = conversation.opened().revision;
-                    let json = self.opener.bounds.json;
-                    return match say {
-                        Say::Call { .. } => Called::read(revision, &result, json)
-                            .map(Said::Ended)
-                            .map_err(|fault| SendFault::Unreadable(fault.to_string())),
-                        _ => Carried::read(revision, say.method(), &result, json)
-                            .map(Said::Carried)
-                            .map_err(|fault| SendFault::Unreadable(fault.to_string())),
-                    };
+        let inquiries = &lane.inquiries;
+        // Whatever ends the call, nobody is asked after it.
+        let _over = Over(inquiries);
+        let profile = self.may_ask.and(inquiries.profile());
+        let patience = inquiries.patience();
+        let near = trip.deadline.checked_sub(patience).unwrap_or(trip.deadline);
+        let calling = async {
+            let mut may_again = !tool.class().changes_state();
+            let mut answers: Option<InputResponses> = None;
+            let mut left = self.rounds_max;
+            loop {
+                let key = self.key(lane, profile);
+                let until = if answers.is_some() { trip.deadline } else { near };
+                let conversation = self.ready(&key, until, catalog).await?;
+                if let Some(drift) = server_tool.drift() {
+                    return Err(PeerFault::Drifted(drift).into());
                 }
-                Ok(Err(error)) => return Ok(Said::Error(error)),
-                Err(PeerFault::Link(fault)) if may_again && may_help(&fault) => may_again = false,
-                Err(fault) => return Err(fault.into()),
+                self.requests.fetch_add(1, Ordering::AcqRel);
+                let beside = Beside {
+                    progress,
+                    inquiries,
+                    profile,
+                    answers: answers.as_ref(),
+                };
+                match conversation.call(&say, &params, trip, beside).await {
+                    Ok(Ok(result)) => {
+                        let revision = conversation.opened().revision;
+                        let json = self.opener.bounds.json;
+                        let required = match read(&say, revision, &result, json)? {
+                            Said::Ended(Ended::InputRequired(required))
+                            | Said::Carried(Carried::InputRequired(required)) => required,
+                            said @ (Said::Ended(_) | Said::Carried(_) | Said::Error(_)) => return Ok(said),
+                        };
+                        if !Retry::is_on(say.method()) {
+                            let what = format!("for input on `{}`, where it may not", say.method());
+                            return Err(PeerFault::Asks(what).into());
+                        }
+                        let mut rounds = Rounds {
+                            upstream: &self.name,
+                            guard: &self.opener.guard,
+                            inquiries,
+                            profile,
+                            revision,
+                            left,
+                            max: self.rounds_max,
+                        };
+                        answers = Some(rounds.next(required).await?);
+                        left = rounds.left;
+                    }
+                    Ok(Err(error)) => return Ok(Said::Error(error)),
+                    Err(PeerFault::Link(fault)) if may_again && may_help(&fault) => may_again = false,
+                    Err(fault) => return Err(fault.into()),
+                }
             }
+        };
+        if patience.is_zero() {
+            return calling.await;
+        }
+        tokio::select! {
+            biased;
+            said = calling => said,
+            () = inquiries.run_out(near) => Err(PeerFault::Late {
+                after: None,
+                sent: trip.requests() > 0,
+            }
+            .into()),
         }
     }
 
@@ -413,13 +487,14 @@ impl Peer {
         }
     }
 
-    fn key(&self, lane: &Lane) -> LaneKey {
+    fn key(&self, lane: &Lane, profile: Profile) -> LaneKey {
         let is_stateless = self.known().is_some_and(|revision| !revision.has_sessions());
         match (self.sharing, &lane.session) {
-            _ if is_stateless => LaneKey::All,
-            (Sharing::Shared, _) => LaneKey::All,
-            (Sharing::PerCaller, _) | (Sharing::PerSession, None) => LaneKey::Caller(lane.caller),
-            (Sharing::PerSession, Some(session)) => LaneKey::Session(lane.caller, session.clone()),
+            // Each request says for itself what may be asked meanwhile.
+            _ if is_stateless => LaneKey::All(Profile::NONE),
+            (Sharing::Shared, _) => LaneKey::All(profile),
+            (Sharing::PerCaller, _) | (Sharing::PerSession, None) => LaneKey::Caller(lane.caller, profile),
+            (Sharing::PerSession, Some(session)) => LaneKey::Session(lane.caller, session.clone(), profile),
         }
     }
 
@@ -474,12 +549,16 @@ impl Peer {
 
     async fn open(&self, key: &LaneKey, deadline: Instant) -> Result<Conversation, PeerFault> {
         let known = *self.known();
+        let opener = self.opener.with(key.profile());
         match &self.far {
             Far::Command { children, .. } => match children.get() {
-                Some(children) => self.open_child(children, &key.to_string(), known, deadline).await,
+                Some(children) => {
+                    let whose = (&opener, &*key.to_string());
+                    self.open_child(children, whose, known, deadline).await
+                }
                 None => Err(PeerFault::Unapproved(self.name.clone())),
             },
-            Far::Url { link, transport, .. } => self.opener.at_url(link, *transport, known, deadline).await,
+            Far::Url { link, transport, .. } => opener.at_url(link, *transport, known, deadline).await,
         }
     }
 
@@ -488,11 +567,11 @@ impl Peer {
     async fn open_child(
         &self,
         children: &Children,
-        caller: &str,
+        (opener, caller): (&Opener, &str),
         known: Option<Revision>,
         deadline: Instant,
     ) -> Result<Conversation, PeerFault> {
-        let mut first = self.opener.first(known);
+        let mut first = opener.first(known);
         loop {
             let late = PeerFault::Late {
                 after: None,
@@ -520,7 +599,7 @@ impl Peer {
             };
             let child = Arc::new(child);
             let pipe = (Mouth::Child(sender), Ear::Child(receiver, Arc::clone(&child)));
-            match self.opener.on_stream(pipe, first, until).await? {
+            match opener.on_stream(pipe, first, until).await? {
                 OnStream::Open(conversation) => {
                     child.answered();
                     return Ok(conversation.of_child(child));
@@ -695,6 +774,37 @@ fn say<'c>(offered: &'c ServerTool, call: &'c Call, arguments: &'c Object) -> Sa
         Surface::Resources | Surface::Templates => Say::Read {
             uri: arguments.get("uri").and_then(Value::as_str).unwrap_or(name),
         },
+    }
+}
+
+/// What a server said to a call.
+fn read(say: &Say<'_>, revision: Revision, result: &Bytes, json: JsonLimits) -> Result<Said, SendFault> {
+    match say {
+        Say::Call { .. } => Called::read(revision, result, json)
+            .map(Said::Ended)
+            .map_err(|fault| SendFault::Unreadable(fault.to_string())),
+        _ => Carried::read(revision, say.method(), result, json)
+            .map(Said::Carried)
+            .map_err(|fault| SendFault::Unreadable(fault.to_string())),
+    }
+}
+
+/// What the operator lets a server ask, with all that belongs to it.
+fn may_ask(settings: &ServerSettings) -> Profile {
+    let kinds = settings.may_ask.iter().map(|kind| match kind {
+        config::Asks::Elicitation => Profile::FORM.or(Profile::URL),
+        config::Asks::Sampling => Profile::SAMPLING.or(Profile::TOOLS),
+        config::Asks::Roots => Profile::ROOTS,
+    });
+    kinds.fold(Profile::NONE, Profile::or)
+}
+
+/// The end of a call, whatever brings it.
+struct Over<'a>(&'a Inquiries);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

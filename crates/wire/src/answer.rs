@@ -97,6 +97,11 @@ impl Server {
         }
     }
 
+    /// Says in a `_meta` who answers.
+    pub(crate) fn sign(&self, revision: Revision, meta: &mut Object) {
+        meta.insert(SERVER_INFO.to_owned(), self.implementation(revision));
+    }
+
     fn capabilities(revision: Revision, offers: Offers) -> Value {
         let list = || match offers.changes {
             true => json!({ "listChanged": true }),

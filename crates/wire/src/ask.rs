@@ -148,19 +148,19 @@ impl Ask {
             "server/discover" => Ok(Self::Discover),
             "ping" => Ok(Self::Ping),
             "tools/call" => {
-                no_state(params)?;
+                no_state(params, era)?;
                 let name = text(params.name, "name")?;
                 let arguments = arguments(params.arguments, "arguments", limits)?;
                 Ok(Self::CallTool { name, arguments })
             }
             "prompts/get" => {
-                no_state(params)?;
+                no_state(params, era)?;
                 let name = text(params.name, "name")?;
                 let arguments = texts(params.arguments, "arguments", limits)?;
                 Ok(Self::GetPrompt { name, arguments })
             }
             "resources/read" => {
-                no_state(params)?;
+                no_state(params, era)?;
                 let uri = text(params.uri, "uri")?;
                 Ok(Self::ReadResource { uri })
             }
@@ -178,11 +178,11 @@ impl Ask {
     }
 }
 
-/// MRTR-06: state that was never handed out is hostile, whatever it says.
-fn no_state(params: &Params<'_>) -> Result<(), Failure> {
-    match params.request_state {
-        None => Ok(()),
-        Some(_) => Err(Failure::InvalidParams(
+/// MRTR-06: no state is handed out in the legacy era, so that any is hostile, whatever it says.
+fn no_state(params: &Params<'_>, era: Era) -> Result<(), Failure> {
+    match (params.request_state, era) {
+        (None, _) | (Some(_), Era::Modern) => Ok(()),
+        (Some(_), Era::Legacy) => Err(Failure::InvalidParams(
             "`requestState` is not one that was given out here".to_owned(),
         )),
     }

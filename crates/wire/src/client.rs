@@ -9,6 +9,7 @@
 mod called;
 mod carried;
 mod heard;
+mod input;
 mod listing;
 mod mirror;
 mod opening;
@@ -18,6 +19,7 @@ pub use crate::surface::Surface;
 pub use called::{Called, CalledFault, Ended};
 pub use carried::{Carried, CarriedFault};
 pub use heard::{Heard, HeardFault, ServerError, Told, messages};
+pub use input::{InputRequired, InputResponses};
 pub use listing::{Listed, ListingFault};
 pub use mirror::mirrored;
 pub use opening::{Answered, Opened, OpeningFault, Probed, probed};

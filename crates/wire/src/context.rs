@@ -7,6 +7,7 @@ use model::{JsonLimits, Object, Value};
 use crate::envelope::{Params, ParamsShape, object_of};
 use crate::failure::Failure;
 use crate::id::Token;
+use crate::retry::Retry;
 
 /// Reserved `_meta` keys of the stateless era (BASE-13 to BASE-20).
 pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -46,6 +47,8 @@ pub struct Context {
     pub capabilities: Object,
     /// W3C trace context (BASE-20): `traceparent`, if it has that form.
     pub traceparent: Option<String>,
+    /// What it takes up, where it is the next round of a call that asked something (MRTR-04). Never in the legacy era.
+    pub retry: Option<Box<Retry>>,
 }
 
 /// The `_meta` of a message, read once.
@@ -112,6 +115,7 @@ impl Meta {
             client,
             capabilities,
             traceparent: self.traceparent(),
+            retry: None,
         })
     }
 

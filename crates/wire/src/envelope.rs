@@ -22,9 +22,19 @@ pub(crate) struct Envelope<'a> {
 /// What a message is (BASE-04, BASE-05).
 #[derive(Debug)]
 pub(crate) enum Kind<'a> {
-    Request { id: Id, method: Cow<'a, str> },
-    Notification { method: Cow<'a, str> },
-    Response,
+    Request {
+        id: Id,
+        method: Cow<'a, str>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+    },
+    Response {
+        /// Absent or null in an error that answers what could not be read (BASE-06).
+        id: Option<Id>,
+        /// The result, or the error object.
+        outcome: Result<Value, Value>,
+    },
 }
 
 /// The parameters that any method of ours looks at, as they stand in the text.
@@ -46,6 +56,7 @@ pub(crate) struct Params<'a> {
     pub(crate) capabilities: Option<&'a RawValue>,
     pub(crate) client_info: Option<&'a RawValue>,
     pub(crate) request_state: Option<&'a RawValue>,
+    pub(crate) input_responses: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -81,14 +92,17 @@ impl<'a> Envelope<'a> {
             },
         )
         .map_err(|fault| EnvelopeFault::of(fault, bytes, limits))?;
-        parts.judge()
+        parts.judge(JsonLimits {
+            depth_max: limits.depth_max.saturating_sub(1),
+            ..limits
+        })
     }
 
     /// The id, where the message is a request.
     pub(crate) fn request_id(&self) -> Option<&Id> {
         match &self.kind {
             Kind::Request { id, .. } => Some(id),
-            Kind::Notification { .. } | Kind::Response => None,
+            Kind::Notification { .. } | Kind::Response { .. } => None,
         }
     }
 }
@@ -145,12 +159,12 @@ struct Parts<'a> {
     id: Option<&'a RawValue>,
     method: Option<Cow<'a, str>>,
     params: Params<'a>,
-    result: bool,
-    error: bool,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
 }
 
 impl<'a> Parts<'a> {
-    fn judge(self) -> Result<Envelope<'a>, EnvelopeFault> {
+    fn judge(self, inner: JsonLimits) -> Result<Envelope<'a>, EnvelopeFault> {
         let id = self.id.map(|raw| Id::read(raw.get()));
         let (id, id_fault) = match id {
             None => (None, None),
@@ -169,21 +183,34 @@ impl<'a> Parts<'a> {
             }
             None => return shape("`jsonrpc` is missing; it is \"2.0\"".to_owned(), id),
         }
-        if self.result || self.error {
-            return match (self.method, self.result && self.error, id_fault) {
+        if self.result.is_some() || self.error.is_some() {
+            let read = |raw: &RawValue| {
+                model::parse(raw.get().as_bytes(), inner).map_err(|fault| EnvelopeFault::Unsafe {
+                    fault,
+                    id: id.clone(),
+                })
+            };
+            let (result, error) = (
+                self.result.map(read).transpose()?,
+                self.error.map(read).transpose()?,
+            );
+            let has_result = result.is_some();
+            let both = has_result && error.is_some();
+            let outcome = result.ok_or_else(|| error.unwrap_or_default());
+            return match (self.method, both, id_fault) {
                 (Some(_), _, _) => shape("a message is a request or a response, not both".to_owned(), id),
                 (None, true, _) => shape("a response has either a result or an error".to_owned(), id),
                 // An error may lack an id (BASE-06) or, in plain JSON-RPC, hold null.
-                (None, false, Some(IdFault::Kind("null"))) if self.error => Ok(Envelope {
-                    kind: Kind::Response,
+                (None, false, Some(IdFault::Kind("null"))) if !has_result => Ok(Envelope {
+                    kind: Kind::Response { id: None, outcome },
                     params: self.params,
                 }),
                 (None, false, Some(fault)) => shape(fault.to_string(), None),
-                (None, false, None) if id.is_none() && self.result => {
+                (None, false, None) if id.is_none() && has_result => {
                     shape("a result has the id of its request".to_owned(), None)
                 }
                 (None, false, None) => Ok(Envelope {
-                    kind: Kind::Response,
+                    kind: Kind::Response { id, outcome },
                     params: self.params,
                 }),
             };
@@ -236,14 +263,8 @@ impl<'de> Visitor<'de> for PartsSeed {
                 "id" => parts.id = Some(entries.next_value()?),
                 "method" => parts.method = Some(entries.next_value_seed(TextSeed("method"))?),
                 "params" => parts.params = entries.next_value_seed(ParamsSeed { depth: inner })?,
-                "result" => {
-                    entries.next_value_seed(Scan::new(inner))?;
-                    parts.result = true;
-                }
-                "error" => {
-                    entries.next_value_seed(Scan::new(inner))?;
-                    parts.error = true;
-                }
+                "result" => parts.result = Some(entries.next_value()?),
+                "error" => parts.error = Some(entries.next_value()?),
                 _ => entries.next_value_seed(Scan::new(inner))?,
             }
         }
@@ -321,6 +342,7 @@ impl<'de> Visitor<'de> for ParamsSeed {
                 "capabilities" => &mut params.capabilities,
                 "clientInfo" => &mut params.client_info,
                 "requestState" => &mut params.request_state,
+                "inputResponses" => &mut params.input_responses,
                 _ => {
                     entries.next_value_seed(Scan::new(inner))?;
                     continue;
@@ -433,7 +455,7 @@ mod tests {
         let kind = |text: &str| match Envelope::read(text.as_bytes(), LIMITS).unwrap().kind {
             Kind::Request { id, method } => format!("request {id} {method}"),
             Kind::Notification { method } => format!("notification {method}"),
-            Kind::Response => "response".to_owned(),
+            Kind::Response { .. } => "response".to_owned(),
         };
         for (text, expected) in [
             (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "request 1 ping"),

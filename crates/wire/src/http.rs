@@ -19,6 +19,7 @@ use crate::failure::{Failure, quoted};
 use crate::header::{self, Field, Fields, decode};
 use crate::id::Id;
 use crate::message::{Inbound, Notice, Request, failure_of};
+use crate::retry::Retry;
 use crate::revision::{Era, Revision, claims_modern};
 
 /// A POST that may go on.
@@ -110,14 +111,14 @@ pub fn sort<'a>(fields: &'a impl Fields, body: &'a [u8], limits: &Limits) -> Res
     let envelope = Envelope::read(body, json_limits(limits))
         .map_err(|fault| Reject::bad(fault.id().cloned(), failure_of(&fault)))?;
     match &envelope.kind {
-        Kind::Response if modern_header => {
+        Kind::Response { .. } if modern_header => {
             // HM-02: a client of this era sends no responses.
             Err(Reject::bad(
                 None,
                 Failure::InvalidRequest("a response answers nothing here".into()),
             ))
         }
-        Kind::Response => Ok(Sorted::InSession(Pending {
+        Kind::Response { .. } => Ok(Sorted::InSession(Pending {
             version,
             body: Body::One(Box::new(envelope)),
         })),
@@ -190,7 +191,7 @@ fn sort_request<'a>(
         )
     };
     let revision = agreed_version(&meta, version).map_err(refuse)?;
-    let context = meta.modern().map_err(|failure| match failure {
+    let mut context = meta.modern().map_err(|failure| match failure {
         // Whatever is wrong in required metadata rides on 400 (BASE-15).
         Failure::InvalidParams(text) => refuse(Failure::MetaInvalid(text)),
         other => refuse(other),
@@ -214,6 +215,8 @@ fn sort_request<'a>(
         }
     }
     let ask = Ask::read(&method, &envelope.params, revision.era(), limits).map_err(refuse)?;
+    let retry = Retry::read(&method, &envelope.params, limits).map_err(refuse)?;
+    context.retry = retry.map(Box::new);
     Ok(Sorted::Stateless {
         revision,
         inbound: Inbound::Request(Box::new(Request { id, ask, context })),

@@ -1,6 +1,6 @@
 //! One message that arrived, in words: a request, a notice, an answer to us, or something that gets an error back.
 
-use model::Limits;
+use model::{Limits, Value};
 
 use crate::ask::{Ask, Cancel, json_limits};
 use crate::context::{Context, Meta};
@@ -16,8 +16,8 @@ pub enum Inbound {
     Request(Box<Request>),
     /// It does not (BASE-04).
     Notice(Notice),
-    /// An answer to a request of ours. We send none yet, so it answers nothing and is ignored.
-    Response,
+    /// An answer to a request of ours. One that answers none is ignored.
+    Response(Box<Response>),
     /// It gets this error back.
     Refused {
         /// The id, where it could be read.
@@ -36,6 +36,15 @@ pub struct Request {
     pub ask: Ask,
     /// What it says beside that.
     pub context: Context,
+}
+
+/// An answer to a request of ours.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response {
+    /// The id of the request, with its JSON type.
+    pub id: Option<Id>,
+    /// The result, or the error object. Untrusted.
+    pub outcome: Result<Value, Value>,
 }
 
 /// A notification.
@@ -64,7 +73,7 @@ impl Inbound {
     pub(crate) fn legacy(envelope: Envelope<'_>, revision: Revision, limits: &Limits) -> Self {
         let Envelope { kind, params } = envelope;
         match kind {
-            Kind::Response => Self::Response,
+            Kind::Response { id, outcome } => Self::Response(Box::new(Response { id, outcome })),
             Kind::Notification { method } => Self::Notice(Notice::read(&method, &params)),
             Kind::Request { id, method } => {
                 let context = || Meta::read(&params, json_limits(limits))?.legacy();

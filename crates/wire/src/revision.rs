@@ -162,6 +162,25 @@ impl Revision {
         }
     }
 
+    /// Whether servers can ask a person (ELIC-01).
+    #[must_use]
+    pub const fn has_elicitation(self) -> bool {
+        match self {
+            Self::V2024_11_05 | Self::V2025_03_26 => false,
+            Self::V2025_06_18 | Self::V2025_11_25 | Self::V2026_07_28 => true,
+        }
+    }
+
+    /// Whether elicitation has modes; with them came tools within sampling, several blocks in one of its messages, and
+    /// richer forms (ELIC-01, ELIC-02, SAMP-02, SAMP-04).
+    #[must_use]
+    pub const fn has_modes_of_elicitation(self) -> bool {
+        match self {
+            Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 => false,
+            Self::V2025_11_25 | Self::V2026_07_28 => true,
+        }
+    }
+
     /// Whether progress notifications have a `message` (PROG-02).
     #[must_use]
     pub const fn has_progress_messages(self) -> bool {

@@ -10,7 +10,8 @@ use crate::envelope::{Envelope, Kind};
 use crate::failure::Failure;
 use crate::http::{batch, is_array, stateless};
 use crate::id::Id;
-use crate::message::{Inbound, Notice, Request, failure_of};
+use crate::message::{Inbound, Notice, Request, Response, failure_of};
+use crate::retry::Retry;
 use crate::revision::{Era, Revision};
 
 /// A line that may go on, or that gets an error.
@@ -81,10 +82,14 @@ pub fn sort(line: &[u8], session: Option<Revision>, limits: &Limits) -> Line {
                 inbound,
             };
         }
-        Kind::Response => {
+        Kind::Response { id, outcome } => {
+            let response = Response {
+                id: id.clone(),
+                outcome: outcome.clone(),
+            };
             return Line::One {
                 revision: fallback,
-                inbound: Inbound::Response,
+                inbound: Inbound::Response(Box::new(response)),
             };
         }
     };
@@ -147,7 +152,8 @@ fn modern(id: Id, method: &str, meta: &Meta, envelope: &Envelope<'_>, limits: &L
             }
         };
         let revision = stateless(claim)?;
-        let context = meta.modern()?;
+        let mut context = meta.modern()?;
+        context.retry = Retry::read(method, &envelope.params, limits)?.map(Box::new);
         let ask = Ask::read(method, &envelope.params, revision.era(), limits)?;
         Ok((revision, ask, context))
     };

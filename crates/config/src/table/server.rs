@@ -27,6 +27,20 @@ const SHARING: Key = defaulted(
     "\"per-caller\"",
     "Who uses one connection: each session of an agent its own, all sessions of one caller, or all callers. `shared` only for a server that keeps nothing of one caller that another could see.",
 );
+const MAY_ASK: Key = defaulted(
+    "may_ask",
+    Kind::List {
+        of: &Kind::Word {
+            what: "kind of question",
+            words: &["elicitation", "sampling", "roots"],
+        },
+        min: 0,
+        max: 3,
+    },
+    "[]",
+    "[\"elicitation\"]",
+    "What the server may ask of the client whose call it carries out, if that client can be asked: `elicitation` asks the person, `sampling` the client's model, `roots` for its folders. Whatever is not named here is not declared to the server, and refused.",
+);
 const DEADLINE: Key = optional(
     "timeout",
     TIMEOUT,
@@ -121,6 +135,7 @@ pub(super) static COMMAND: Section = Section {
         ),
         REVISION,
         SHARING,
+        MAY_ASK,
         DEADLINE,
         defaulted(
             "start_timeout",
@@ -232,6 +247,7 @@ pub(super) static URL: Section = Section {
         ),
         REVISION,
         SHARING,
+        MAY_ASK,
         DEADLINE,
         TOOLS,
         PROMPTS,

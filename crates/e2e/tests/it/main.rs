@@ -11,6 +11,7 @@
 
 mod answers;
 mod approvals;
+mod asks;
 mod audit;
 mod batches;
 mod bodies;
@@ -49,6 +50,7 @@ mod offers;
 mod origins;
 mod owners;
 mod pages;
+mod parks;
 mod posts;
 mod probe;
 mod progress;

@@ -28,6 +28,7 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
         cancel,
         progress: std::sync::Arc::default(),
         session: None,
+        inquiries: std::sync::Arc::new(gateway::Inquiries::none()),
     };
     let answered = open.gateway.call(&principal, asked, &flow).await;
     let closed = open.close().await;

@@ -303,6 +303,7 @@ impl Probing<'_> {
             cancel: CancellationToken::new(),
             progress: std::sync::Arc::default(),
             session: None,
+            inquiries: std::sync::Arc::new(gateway::Inquiries::none()),
         };
         let reply = match self.gateway.call(self.principal, asked, &flow).await {
             Ok(released) => match released.into_delivery() {

@@ -127,7 +127,7 @@ async fn make(folder: &Path, config: &Path, upstream: &str) -> Result<(), Failur
     let head = format!(
         "# Written by the first use of `tollhouse wrap` or `connect`. It is an ordinary configuration: change what you like.\n\
          store = \"sqlite:tollhouse.db\"\n\n[caller.you]\nsubject = \"you\"\n\n[stdio]\ncaller = \"you\"\nupstream = \"{SERVER}\"\n\n\
-         [policy]\nfolder = \"policy\"\n\n[upstream.{SERVER}]\n{upstream}"
+         [policy]\nfolder = \"policy\"\n\n[upstream.{SERVER}]\nmay_ask = [\"elicitation\", \"sampling\", \"roots\"]\n{upstream}"
     );
     whole::write(config, &head)?;
     let settings = load(config)?;

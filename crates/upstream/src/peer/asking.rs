@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{JsonLimits, Limits};
 use wire::Revision;
-use wire::client::{Around, Say, Speaker};
+use wire::client::{Around, InputResponses, Say, Speaker};
 
+use crate::inquiries::Inquiries;
 use crate::outgoing::Trip;
 use crate::progress::Progress;
 
@@ -17,6 +18,10 @@ pub(crate) struct Asking<'a> {
     pub(crate) speaker: &'a Speaker,
     pub(crate) trip: &'a Trip,
     pub(crate) progress: Option<&'a Arc<Progress>>,
+    /// Who can be asked what the server asks meanwhile: the caller of this request and nobody else.
+    pub(crate) inquiries: Option<&'a Arc<Inquiries>>,
+    /// What the server wanted before it goes on with this request.
+    pub(crate) answers: Option<&'a InputResponses>,
     /// What is mirrored into headers, where the link has some (HM-14).
     pub(crate) params: &'a [(String, String)],
 }
@@ -27,6 +32,7 @@ impl Asking<'_> {
             // The token is the id: both are unique among the running requests of this hop (HOP-02).
             progress: self.progress.map(|_| id),
             traceparent: self.trip.traceparent.as_deref(),
+            answers: self.answers,
         };
         self.say.request(self.revision, self.speaker, id, around)
     }

@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wire::client::{Listed, Opened, Say, Speaker, Surface};
+use wire::Profile;
+use wire::client::{InputResponses, Listed, Opened, Say, Speaker, Surface};
 
 use crate::child::{self, Child};
+use crate::inquiries::Inquiries;
 use crate::link_fault::LinkFault;
 use crate::outgoing::Trip;
 use crate::peer::asking::{Asking, Bounds, IsCancelled};
@@ -48,6 +50,18 @@ pub(crate) enum Link {
     Stream(Stream),
     /// Each request and what belongs to it in an exchange of its own.
     Exchange(Exchange),
+}
+
+/// What goes with a call beside its request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Beside<'a> {
+    pub(crate) progress: &'a Arc<Progress>,
+    /// Who can be asked.
+    pub(crate) inquiries: &'a Arc<Inquiries>,
+    /// What of that this server may ask.
+    pub(crate) profile: Profile,
+    /// What the server wanted before it goes on.
+    pub(crate) answers: Option<&'a InputResponses>,
 }
 
 /// A call that runs on a conversation; the conversation is not idle while one does.
@@ -159,9 +173,9 @@ impl Conversation {
         say: &Say<'_>,
         params: &[(String, String)],
         trip: &Trip,
-        progress: &Arc<Progress>,
+        beside: Beside<'_>,
     ) -> Result<Outcome, PeerFault> {
-        self.ask(say, params, trip, Some(progress)).await
+        self.ask(say, params, trip, Some(beside)).await
     }
 
     /// Reads a whole list.
@@ -219,16 +233,25 @@ impl Conversation {
         say: &Say<'_>,
         params: &[(String, String)],
         trip: &Trip,
-        progress: Option<&Arc<Progress>>,
+        beside: Option<Beside<'_>>,
     ) -> Result<Outcome, PeerFault> {
         let revision = self.opened.revision;
+        // In the stateless era each request says what may be asked meanwhile (BASE-13); in the other it was said once.
+        let own = beside
+            .filter(|beside| self.opened.is_stateless() && !beside.profile.is_empty())
+            .map(|beside| Speaker {
+                identity: self.speaker.identity.clone(),
+                capabilities: beside.profile.capabilities(),
+            });
         let asking = Asking {
             say,
             params,
             revision,
-            speaker: &self.speaker,
+            speaker: own.as_ref().unwrap_or(&self.speaker),
             trip,
-            progress,
+            progress: beside.map(|beside| beside.progress),
+            inquiries: beside.map(|beside| beside.inquiries),
+            answers: beside.and_then(|beside| beside.answers),
         };
         let _busy = self.busy();
         match &self.link {

@@ -12,13 +12,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use wire::client::{self, Heard, Say, messages};
 use wire::{Id, Revision};
 
+use crate::inquiries::Inquiries;
 use crate::link_fault::LinkFault;
 use crate::old_sse::{OldSseReceiver, OldSseSender};
 use crate::outgoing::Trip;
 use crate::peer::asking::{Asking, Bounds, IsCancelled};
 use crate::peer::fault::PeerFault;
 use crate::peer::mailbox::{Mailbox, Outcome, Ticket};
-use crate::peer::overheard::{Overheard, aside, soon};
+use crate::peer::overheard::{Overheard, ServerAsk, aside, soon};
 use crate::streamable::{Hearing, Post, Streamable};
 use crate::transport::{self, Reached};
 
@@ -125,7 +126,10 @@ impl Exchange {
             bounds,
             revision: asking.revision,
             id,
-            _ticket: self.mailbox.wait(id, asking.progress.cloned())?,
+            _ticket: self
+                .mailbox
+                .wait(id, asking.progress.cloned(), asking.inquiries.cloned())?,
+            inquiries: asking.inquiries.cloned(),
             answered: None,
         })
     }
@@ -215,6 +219,8 @@ struct ExchangeHearing<'a> {
     id: i64,
     /// Progress finds its way by it.
     _ticket: Ticket,
+    /// Whom its server may ask: a request on the response to a request belongs to it (C3).
+    inquiries: Option<Arc<Inquiries>>,
     answered: Option<Outcome>,
 }
 
@@ -241,9 +247,12 @@ impl ExchangeHearing<'_> {
                 self.answered = Some(outcome);
             }
             Ok(Heard::Answer { .. }) => tracing::debug!("an answer that nobody waits for"),
-            Ok(Heard::Ask { id, method, .. }) if self.revision.has_sessions() => {
+            Ok(Heard::Ask { id, method, params }) if self.revision.has_sessions() => {
                 let (link, session) = (self.exchange.link.clone(), self.exchange.session.clone());
-                answer_by(link, session, self.revision, self.overheard, (&id, &method));
+                let way = (link, session, self.revision);
+                let ask = ServerAsk { id, method, params };
+                let whose = self.inquiries.clone();
+                answer_by(way, self.overheard, ask, whose, self.bounds);
             }
             // HM-08: a server of the stateless era sends no requests.
             Ok(Heard::Ask { .. }) => {}
@@ -255,13 +264,13 @@ impl ExchangeHearing<'_> {
 
 /// Answers a request of a server of the legacy era, by a POST of its own (HL-19).
 fn answer_by(
-    link: Streamable,
-    session: Option<String>,
-    revision: Revision,
+    (link, session, revision): (Streamable, Option<String>, Revision),
     overheard: &Arc<Overheard>,
-    (id, method): (&Id, &str),
+    ask: ServerAsk,
+    whose: Option<Arc<Inquiries>>,
+    bounds: &Bounds,
 ) {
-    overheard.answer(id, method, move |answer| async move {
+    overheard.answer(ask, whose, bounds.json, move |answer| async move {
         let post = unanswered(answer, revision, session.as_deref());
         let _ = link.notify(post, None, soon()).await;
     });
@@ -348,9 +357,11 @@ impl Listening {
             for part in parts {
                 match Heard::read(&part, self.bounds.json) {
                     Ok(Heard::Notice(told)) => self.overheard.hear(told, &self.mailbox),
-                    Ok(Heard::Ask { id, method, .. }) => {
-                        let (link, session) = (self.link.clone(), self.session.clone());
-                        answer_by(link, session, self.revision, &self.overheard, (&id, &method));
+                    Ok(Heard::Ask { id, method, params }) => {
+                        let way = (self.link.clone(), self.session.clone(), self.revision);
+                        let ask = ServerAsk { id, method, params };
+                        let whose = self.mailbox.only_call();
+                        answer_by(way, &self.overheard, ask, whose, &self.bounds);
                     }
                     Ok(Heard::Answer { .. }) | Err(_) => {}
                 }

@@ -82,6 +82,23 @@ pub enum PeerFault {
         /// The limit.
         max: usize,
     },
+    /// It asks what it may not, or in another form than there is.
+    #[error("the server asks {0}")]
+    Asks(String),
+    /// It asks for more rounds than are carried.
+    #[error("the server asks for more than {max} rounds of input; `limits.ask_rounds_max`")]
+    Rounds {
+        /// The limit.
+        max: usize,
+    },
+    /// It asked what nobody answered, and there is no word for that (MRTR-09).
+    #[error("the server asked for {what}, and got no answer: {why}")]
+    Unanswered {
+        /// The method.
+        what: &'static str,
+        /// Why.
+        why: String,
+    },
     /// The gate is closing.
     #[error("the gate is closing")]
     Closing,
@@ -100,7 +117,7 @@ impl PeerFault {
         match self {
             Self::Link(fault) => fault.sent(),
             Self::Child { sent, .. } | Self::Ended { sent } | Self::Late { sent, .. } => *sent,
-            Self::Flood { .. } => true,
+            Self::Flood { .. } | Self::Asks(_) | Self::Rounds { .. } | Self::Unanswered { .. } => true,
             Self::Opening(_)
             | Self::Refused(_)
             | Self::Listing(_)
@@ -134,6 +151,8 @@ impl PeerFault {
             Self::Drifted(_) | Self::Unapproved(_) => RefusalCode::Held,
             Self::Full { .. } | Self::Busy(_) => RefusalCode::TooBusy,
             Self::Closing => RefusalCode::Draining,
+            Self::Unanswered { .. } => RefusalCode::AskUnanswered,
+            Self::Asks(_) | Self::Rounds { .. } => RefusalCode::UpstreamBroken,
             Self::Late { sent: true, .. } => RefusalCode::UpstreamTimeout,
             Self::Child { sent: true, .. } | Self::Ended { sent: true } | Self::Flood { .. } => {
                 RefusalCode::UpstreamBroken

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use wire::Id;
 use wire::client::ServerError;
 
+use crate::inquiries::Inquiries;
 use crate::peer::fault::PeerFault;
 use crate::progress::{Progress, Told};
 
@@ -35,6 +36,7 @@ struct Inner {
 struct Waiting {
     answer: oneshot::Sender<Result<Outcome, PeerFault>>,
     progress: Option<Arc<Progress>>,
+    inquiries: Option<Arc<Inquiries>>,
 }
 
 /// A request that waits. Dropping it takes it out of the mailbox: what comes for it then belongs to nobody.
@@ -59,6 +61,7 @@ impl Mailbox {
         self: &Arc<Self>,
         id: i64,
         progress: Option<Arc<Progress>>,
+        inquiries: Option<Arc<Inquiries>>,
     ) -> Result<Ticket, PeerFault> {
         let (sender, answer) = oneshot::channel();
         let mut inner = self.lock();
@@ -68,6 +71,7 @@ impl Mailbox {
         let waiting = Waiting {
             answer: sender,
             progress,
+            inquiries,
         };
         inner.waiting.insert(id, waiting);
         drop(inner);
@@ -83,6 +87,20 @@ impl Mailbox {
         let Id::Integer(id) = id else { return false };
         let waiting = self.lock().waiting.remove(id);
         waiting.is_some_and(|waiting| waiting.answer.send(Ok(outcome)).is_ok())
+    }
+
+    /// Whom a server asks that does not say in which call: the caller of the only call that runs (C3). With two there is
+    /// no telling, and a guess would ask the wrong person.
+    pub(crate) fn only_call(&self) -> Option<Arc<Inquiries>> {
+        let inner = self.lock();
+        let mut calls = inner
+            .waiting
+            .values()
+            .filter_map(|waiting| waiting.inquiries.as_ref());
+        match (calls.next(), calls.next()) {
+            (Some(only), None) => Some(Arc::clone(only)),
+            (Some(_) | None, _) => None,
+        }
     }
 
     /// Notes progress of a running request. Its token is its id.
@@ -151,8 +169,8 @@ mod tests {
         let mailbox = Arc::new(Mailbox::default());
         let (one, two) = (mailbox.mint(), mailbox.mint());
         assert_ne!(one, two);
-        let mut first = mailbox.wait(one, None).unwrap();
-        let mut second = mailbox.wait(two, None).unwrap();
+        let mut first = mailbox.wait(one, None, None).unwrap();
+        let mut second = mailbox.wait(two, None, None).unwrap();
         assert!(mailbox.answer(&Id::Integer(two), result("2")));
         assert!(mailbox.answer(&Id::Integer(one), result("1")));
         assert_eq!(first.answer().await.unwrap(), result("1"));
@@ -166,19 +184,37 @@ mod tests {
     #[tokio::test]
     async fn whoever_waits_learns_why_nothing_comes_and_nobody_waits_after_that() {
         let mailbox = Arc::new(Mailbox::default());
-        let mut waiting = mailbox.wait(mailbox.mint(), None).unwrap();
+        let mut waiting = mailbox.wait(mailbox.mint(), None, None).unwrap();
         mailbox.close(&PeerFault::Ended { sent: true });
         assert_eq!(waiting.answer().await, Err(PeerFault::Ended { sent: true }));
         assert!(mailbox.is_closed());
-        let refused = mailbox.wait(mailbox.mint(), None).unwrap_err();
+        let refused = mailbox.wait(mailbox.mint(), None, None).unwrap_err();
         assert!(!refused.sent(), "a request that was never sent");
+    }
+
+    #[tokio::test]
+    async fn whom_a_server_asks_is_certain_or_nobody() {
+        let mailbox = Arc::new(Mailbox::default());
+        let call = || {
+            let inquiries = Arc::new(Inquiries::none());
+            let ticket = mailbox.wait(mailbox.mint(), None, Some(Arc::clone(&inquiries)));
+            (ticket.unwrap(), inquiries)
+        };
+        assert!(mailbox.only_call().is_none());
+        let _list = mailbox.wait(mailbox.mint(), None, None).unwrap();
+        let (_one, first) = call();
+        assert!(Arc::ptr_eq(&mailbox.only_call().unwrap(), &first));
+        let (two, _second) = call();
+        assert!(mailbox.only_call().is_none(), "there are two");
+        drop(two);
+        assert!(Arc::ptr_eq(&mailbox.only_call().unwrap(), &first));
     }
 
     #[tokio::test]
     async fn a_request_that_is_given_up_leaves_nothing_behind() {
         let mailbox = Arc::new(Mailbox::default());
         let id = mailbox.mint();
-        drop(mailbox.wait(id, None).unwrap());
+        drop(mailbox.wait(id, None, None).unwrap());
         assert!(mailbox.lock().waiting.is_empty());
         assert!(!mailbox.answer(&Id::Integer(id), result("late")));
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use config::Transport;
 use tokio::time::Instant;
-use wire::Revision;
 use wire::client::{self, Answered, Opened, OpeningFault, Probed, Say, Speaker, probed};
+use wire::{Profile, Revision};
 
 use crate::link_fault::LinkFault;
 use crate::old_sse::{self, OldSseReceiver, OldSseSender};
@@ -18,7 +18,7 @@ use crate::peer::asking::{Asking, Bounds, IsCancelled};
 use crate::peer::conversation::{Conversation, Link};
 use crate::peer::exchange::{Exchange, Greeted};
 use crate::peer::fault::PeerFault;
-use crate::peer::overheard::{Guard, Overheard};
+use crate::peer::overheard::{Asks, Guard, Overheard};
 use crate::peer::pipe::{Ear, Mouth};
 use crate::peer::stream::Stream;
 use crate::streamable::Streamable;
@@ -40,6 +40,8 @@ pub(crate) struct Opener {
     pub(crate) wanted: Wanted,
     pub(crate) bounds: Bounds,
     pub(crate) guard: Guard,
+    /// What the server is told that it may ask.
+    pub(crate) asks: Asks,
     /// How long a server may leave the probe unanswered before it is taken for an old one that ignores it.
     pub(crate) probe_timeout: Duration,
 }
@@ -53,6 +55,22 @@ pub(crate) enum OnStream {
 }
 
 impl Opener {
+    /// The same, for conversations in which a server may ask what is in this profile (HOP-09).
+    pub(crate) fn with(&self, profile: Profile) -> Self {
+        let speaker = Speaker {
+            identity: self.speaker.identity.clone(),
+            capabilities: profile.capabilities(),
+        };
+        Self {
+            speaker: Arc::new(speaker),
+            asks: Asks {
+                upstream: self.asks.upstream.clone(),
+                profile,
+            },
+            ..self.clone()
+        }
+    }
+
     /// What is tried first on a stream: nothing that is known, or what was found the last time.
     pub(crate) fn first(&self, known: Option<Revision>) -> Wanted {
         match (self.wanted, known) {
@@ -73,7 +91,7 @@ impl Opener {
         first: Wanted,
         deadline: Instant,
     ) -> Result<OnStream, PeerFault> {
-        let overheard = Arc::new(Overheard::new(&self.guard));
+        let overheard = Arc::new(Overheard::new(&self.guard, &self.asks));
         let stream = Stream::start(mouth, ear, &overheard, self.bounds);
         let opened = match first {
             Wanted::Only(revision) if revision.has_sessions() => {
@@ -105,6 +123,7 @@ impl Opener {
                 }
             }
         };
+        overheard.speaks(opened.revision);
         let conversation = Conversation::new(
             Link::Stream(stream),
             opened,
@@ -150,7 +169,7 @@ impl Opener {
         if transport == Transport::Sse {
             return self.by_old_transport(link, deadline).await;
         }
-        let overheard = Arc::new(Overheard::new(&self.guard));
+        let overheard = Arc::new(Overheard::new(&self.guard, &self.asks));
         let probes = match self.first(known) {
             Wanted::Any => true,
             Wanted::Only(revision) => !revision.has_sessions(),
@@ -175,6 +194,7 @@ impl Opener {
         let revision = opened.revision;
         let exchange = Exchange::new(link.clone(), session);
         exchange.tell(client::initialized(), revision, deadline).await?;
+        overheard.speaks(revision);
         let exchange = exchange.listening(revision, &overheard, self.bounds);
         Ok(self.conversation(exchange, opened, overheard))
     }
@@ -291,6 +311,8 @@ impl Opener {
             speaker: &self.speaker,
             trip,
             progress: None,
+            inquiries: None,
+            answers: None,
             params: &[],
         }
     }

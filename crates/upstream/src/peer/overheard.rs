@@ -1,16 +1,20 @@
-//! What a server says beside answers: progress, changes of its lists, and requests of its own, which are answered at once
-//! because nothing was declared that it could ask for.
+//! What a server says beside answers: progress, changes of its lists, and requests of its own, which go to the caller of
+//! the call that they belong to, or are refused.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use model::{JsonLimits, UpstreamName};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use wire::Id;
+use tokio_util::sync::CancellationToken;
 use wire::client::{self, Told};
+use wire::{Id, Inquiry, InquiryFault, Profile, Revision};
 
+use crate::inquiries::Inquiries;
 use crate::peer::mailbox::Mailbox;
 
 /// How long a message that nobody waits for may take: a cancellation, an answer to the server.
@@ -39,14 +43,36 @@ pub(crate) struct Overheard {
     /// Whether a list has changed since it was read.
     is_stale: AtomicBool,
     asides: AtomicUsize,
+    asks: Asks,
+    revision: OnceLock<Revision>,
+    /// Requests of the server that wait for an answer, by its ids, so that it can take one back (CAN-01).
+    open: Mutex<HashMap<Id, CancellationToken>>,
+}
+
+/// What a server was told that it may ask in one conversation, and its name.
+#[derive(Debug, Clone)]
+pub(crate) struct Asks {
+    pub(crate) upstream: UpstreamName,
+    pub(crate) profile: Profile,
+}
+
+/// A request of a server.
+#[derive(Debug)]
+pub(crate) struct ServerAsk {
+    pub(crate) id: Id,
+    pub(crate) method: String,
+    pub(crate) params: Option<Bytes>,
 }
 
 impl Overheard {
-    pub(crate) fn new(guard: &Guard) -> Self {
+    pub(crate) fn new(guard: &Guard, asks: &Asks) -> Self {
         Self {
             guard: guard.clone(),
             is_stale: AtomicBool::new(false),
             asides: AtomicUsize::new(0),
+            asks: asks.clone(),
+            revision: OnceLock::new(),
+            open: Mutex::default(),
         }
     }
 
@@ -76,23 +102,102 @@ impl Overheard {
                 self.is_stale.store(true, Ordering::Release);
                 self.guard.1.notify_one();
             }
-            Told::Cancelled(_) | Told::Other(_) => {}
+            Told::Cancelled(id) => {
+                if let Some(taken_back) = self.open().get(&id) {
+                    taken_back.cancel();
+                }
+            }
+            Told::Other(_) => {}
             // A server's words are not for our log; how many there are is.
             Told::Log { level, .. } => tracing::trace!(level, "a server logs something"),
         }
     }
 
-    /// Answers a request of the server: a ping at once, all else with the error for what was never declared (HOP-06).
+    /// Answers a request of the server: a ping at once; what it may ask, once the caller of the call that it belongs to has
+    /// answered; all else with an error at once (HOP-06). Nothing is made up in somebody's place.
+    ///
+    /// `whose`: the call, where it is certain.
     pub(crate) fn answer<F: Future<Output = ()> + Send + 'static>(
         self: &Arc<Self>,
-        id: &Id,
-        method: &str,
+        ask: ServerAsk,
+        whose: Option<Arc<Inquiries>>,
+        limits: JsonLimits,
         send: impl FnOnce(Bytes) -> F + Send + 'static,
     ) {
-        let answer = match method {
-            "ping" => client::answer(id, &model::Value::Object(model::Object::new())),
-            _ => client::refuse(id, -32_601, "this client does not serve requests of this kind"),
+        let own = Arc::clone(self);
+        if ask.method == "ping" {
+            let answer = client::answer(&ask.id, &model::Value::Object(model::Object::new()));
+            return self.say(answer, send);
+        }
+        match self.judge(&ask, whose, limits) {
+            Err(InquiryFault { code, text }) => self.say(client::refuse(&ask.id, code, &text), send),
+            Ok((inquiry, whose, taken_back)) => {
+                let revision = self.revision();
+                aside(async move {
+                    let asked = tokio::select! {
+                        biased;
+                        () = taken_back.cancelled() => None,
+                        reply = whose.ask(&own.asks.upstream, inquiry.clone()) => Some(reply),
+                    };
+                    own.open().remove(&ask.id);
+                    let answer = match asked {
+                        // CAN-01: what was taken back is not answered.
+                        None => return,
+                        Some(Ok(reply)) => match inquiry.result_for(revision, reply) {
+                            Ok(result) => client::answer(&ask.id, &result),
+                            Err(InquiryFault { code, text }) => client::refuse(&ask.id, code, &text),
+                        },
+                        Some(Err(many)) => client::refuse(&ask.id, -32_603, &many.to_string()),
+                    };
+                    send(answer).await;
+                });
+            }
+        }
+    }
+
+    /// Whether a request may be put to somebody, and to whom.
+    fn judge(
+        &self,
+        ask: &ServerAsk,
+        whose: Option<Arc<Inquiries>>,
+        limits: JsonLimits,
+    ) -> Result<(Inquiry, Arc<Inquiries>, CancellationToken), InquiryFault> {
+        let refuse = |code: i32, text: &str| InquiryFault {
+            code,
+            text: text.to_owned(),
         };
+        let inquiry = Inquiry::read(&ask.method, ask.params.as_ref(), limits)?;
+        inquiry.fits(self.asks.profile)?;
+        if ask.params.as_ref().is_some_and(|params| (self.guard.0)(params)) {
+            tracing::warn!(upstream = %self.asks.upstream, "a server asks somebody with the credential of the gate in its words");
+            return Err(refuse(-32_602, "this request repeats a credential"));
+        }
+        let Some(whose) = whose else {
+            return Err(refuse(
+                -32_602,
+                "it cannot be told to which call this request belongs",
+            ));
+        };
+        inquiry.fits(whose.profile())?;
+        let mut open = self.open();
+        if open.len() >= ASIDES_MAX || open.contains_key(&ask.id) {
+            return Err(refuse(
+                -32_600,
+                "too many requests, or one with this id, wait for answers",
+            ));
+        }
+        let taken_back = CancellationToken::new();
+        open.insert(ask.id.clone(), taken_back.clone());
+        drop(open);
+        Ok((inquiry, whose, taken_back))
+    }
+
+    /// Says something that is known at once.
+    fn say<F: Future<Output = ()> + Send + 'static>(
+        self: &Arc<Self>,
+        answer: Bytes,
+        send: impl FnOnce(Bytes) -> F + Send + 'static,
+    ) {
         if self.asides.fetch_add(1, Ordering::AcqRel) >= ASIDES_MAX {
             self.asides.fetch_sub(1, Ordering::AcqRel);
             return;
@@ -102,6 +207,22 @@ impl Overheard {
             send(answer).await;
             own.asides.fetch_sub(1, Ordering::AcqRel);
         });
+    }
+
+    /// Notes which revision was agreed on.
+    pub(crate) fn speaks(&self, revision: Revision) {
+        let _ = self.revision.set(revision);
+    }
+
+    fn revision(&self) -> Revision {
+        self.revision
+            .get()
+            .copied()
+            .unwrap_or(Revision::NEWEST_WITH_SESSIONS)
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,7 +11,7 @@ use wire::client::{self, Heard, messages};
 use crate::peer::asking::{Asking, Bounds, IsCancelled};
 use crate::peer::fault::PeerFault;
 use crate::peer::mailbox::{Mailbox, Outcome};
-use crate::peer::overheard::{Overheard, aside, soon};
+use crate::peer::overheard::{Overheard, ServerAsk, aside, soon};
 use crate::peer::pipe::{Ear, Mouth};
 
 /// A stream each way.
@@ -44,7 +44,9 @@ impl Stream {
 
     pub(crate) async fn ask(&self, asking: &Asking<'_>, cancels: IsCancelled) -> Result<Outcome, PeerFault> {
         let id = self.mailbox.mint();
-        let mut ticket = self.mailbox.wait(id, asking.progress.cloned())?;
+        let mut ticket = self
+            .mailbox
+            .wait(id, asking.progress.cloned(), asking.inquiries.cloned())?;
         asking.leaves();
         let sent = self.mouth.send(asking.message(id), asking.trip.deadline).await;
         if let Err(fault) = sent {
@@ -160,11 +162,15 @@ impl Reading {
             Ok(Heard::Answer { id: None, outcome }) => {
                 tracing::warn!(?outcome, "the server could not read a message of ours");
             }
-            Ok(Heard::Ask { id, method, .. }) => {
+            Ok(Heard::Ask { id, method, params }) => {
                 let mouth = self.mouth.clone();
-                self.overheard.answer(&id, &method, move |answer| async move {
-                    let _ = mouth.send(answer, soon()).await;
-                });
+                let ask = ServerAsk { id, method, params };
+                // All calls share the stream, and nothing says to which of them this belongs.
+                let whose = self.mailbox.only_call();
+                self.overheard
+                    .answer(ask, whose, self.bounds.json, move |answer| async move {
+                        let _ = mouth.send(answer, soon()).await;
+                    });
             }
             Ok(Heard::Notice(told)) => self.overheard.hear(told, &self.mailbox),
             Err(fault) => tracing::warn!(%fault, "a server said something that cannot be read"),

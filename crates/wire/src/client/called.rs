@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use model::{JsonLimits, Object, Value, parse_foreign};
 
+use crate::client::input::InputRequired;
 use crate::revision::{Era, Revision};
 
 /// The result of a call.
@@ -28,7 +29,7 @@ pub enum Ended {
     /// With a result.
     Complete(Box<Called>),
     /// The server wants something of the client first (MRTR-02).
-    InputRequired,
+    InputRequired(InputRequired),
     /// With something that we have not asked for (BASE-12).
     Other(String),
 }
@@ -67,7 +68,12 @@ impl Called {
             (Era::Legacy, _) | (Era::Modern, None) => {}
             (Era::Modern, Some(Value::String(kind))) => match kind.as_str() {
                 "complete" => {}
-                "input_required" => return Ok(Ended::InputRequired),
+                "input_required" => {
+                    let required = InputRequired::read(object);
+                    return required
+                        .map(Ended::InputRequired)
+                        .map_err(|what| CalledFault(what.to_owned()));
+                }
                 other => return Ok(Ended::Other(other.chars().take(64).collect())),
             },
             (Era::Modern, Some(_)) => {
@@ -155,7 +161,16 @@ mod tests {
     fn base_12_a_result_of_another_kind_is_no_result_in_the_stateless_era() {
         let value = |kind: &str| json!({ "resultType": kind, "content": [] });
         let of = |revision, kind| read(revision, &value(kind)).unwrap();
-        assert_eq!(of(Revision::V2026_07_28, "input_required"), Ended::InputRequired);
+        assert!(
+            read(Revision::V2026_07_28, &value("input_required")).is_err(),
+            "MRTR-02: with neither requests nor a state"
+        );
+        let asks = json!({ "resultType": "input_required", "requestState": "s", "inputRequests": { "a": { "method": "roots/list" } } });
+        let Ok(Ended::InputRequired(asks)) = read(Revision::V2026_07_28, &asks) else {
+            panic!()
+        };
+        assert_eq!(asks.state.as_deref(), Some("s"));
+        assert_eq!(asks.inquiries().unwrap().len(), 1);
         assert_eq!(of(Revision::V2026_07_28, "task"), Ended::Other("task".to_owned()));
         assert!(matches!(
             of(Revision::V2026_07_28, "complete"),

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use model::{JsonLimits, Object, Value, parse_foreign};
 
 use crate::client::called::without_this_hop;
+use crate::client::input::InputRequired;
 use crate::revision::{Era, Revision};
 
 /// How a request for a prompt, a resource or a completion ended.
@@ -14,7 +15,7 @@ pub enum Carried {
     /// With a result: every member but those that belong to one hop (HOP-03).
     Complete(Object),
     /// The server wants something of the client first (MRTR-02).
-    InputRequired,
+    InputRequired(InputRequired),
     /// With something that we have not asked for (BASE-12).
     Other(String),
 }
@@ -52,7 +53,12 @@ impl Carried {
             (Era::Legacy, _) | (Era::Modern, None) => {}
             (Era::Modern, Some(Value::String(kind))) => match kind.as_str() {
                 "complete" => {}
-                "input_required" => return Ok(Self::InputRequired),
+                "input_required" => {
+                    let required = InputRequired::read(object);
+                    return required
+                        .map(Self::InputRequired)
+                        .map_err(|what| fault(what.to_owned()));
+                }
                 other => return Ok(Self::Other(other.chars().take(64).collect())),
             },
             (Era::Modern, Some(_)) => return Err(fault("has a `resultType` that is no text".to_owned())),
@@ -144,9 +150,9 @@ mod tests {
     fn base_12_a_result_of_another_kind_is_no_result_in_the_stateless_era() {
         let value = |kind: &str| json!({ "resultType": kind, "messages": [] });
         let of = |revision, kind| read(revision, "prompts/get", &value(kind)).unwrap();
-        assert_eq!(
-            of(Revision::V2026_07_28, "input_required"),
-            Carried::InputRequired
+        assert!(
+            read(Revision::V2026_07_28, "prompts/get", &value("input_required")).is_err(),
+            "MRTR-02: with neither requests nor a state"
         );
         assert_eq!(
             of(Revision::V2026_07_28, "task"),

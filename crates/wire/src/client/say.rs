@@ -6,6 +6,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
+use crate::client::input::InputResponses;
 use crate::context::{CLIENT_CAPABILITIES, CLIENT_INFO, Identity, PROTOCOL_VERSION};
 use crate::id::Id;
 use crate::revision::{Era, Revision};
@@ -75,6 +76,8 @@ pub struct Around<'a> {
     pub progress: Option<i64>,
     /// The W3C trace context, re-parented to our own span.
     pub traceparent: Option<&'a str>,
+    /// What a server of the stateless era wanted before it goes on (MRTR-04).
+    pub answers: Option<&'a InputResponses>,
 }
 
 impl Say<'_> {
@@ -220,6 +223,12 @@ impl Serialize for Params<'_> {
                 }
             }
         }
+        if let Some(answers) = self.around.answers {
+            map.serialize_entry("inputResponses", &answers.responses)?;
+            if let Some(state) = &answers.state {
+                map.serialize_entry("requestState", state)?;
+            }
+        }
         let meta = Meta(self);
         if !meta.is_empty() {
             map.serialize_entry("_meta", &meta)?;
@@ -345,6 +354,7 @@ mod tests {
         let around = Around {
             progress: Some(3),
             traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+            answers: None,
         };
         for revision in [Revision::V2024_11_05, Revision::V2026_07_28] {
             let said = said(Say::Ping, revision, around);

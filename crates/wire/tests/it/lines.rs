@@ -27,7 +27,7 @@ fn outcome(session: Option<Revision>, line: &str) -> String {
                 },
                 Inbound::Notice(Notice::Cancelled(cancel)) => format!("cancel {}", cancel.id),
                 Inbound::Notice(_) => "notice".to_owned(),
-                Inbound::Response => "response".to_owned(),
+                Inbound::Response(_) => "response".to_owned(),
                 Inbound::Refused { id, failure } => format!(
                     "refused {} {}",
                     id.map_or("-".to_owned(), |id| id.to_string()),

@@ -55,7 +55,7 @@ fn said(inbound: &Inbound) -> String {
         Inbound::Notice(Notice::Initialized) => "initialized".to_owned(),
         Inbound::Notice(Notice::Cancelled(cancel)) => format!("cancel {}", cancel.id),
         Inbound::Notice(Notice::Other) => "notice".to_owned(),
-        Inbound::Response => "response".to_owned(),
+        Inbound::Response(_) => "response".to_owned(),
         Inbound::Refused { id, failure } => {
             format!(
                 "refused {} {}",
