@@ -19,7 +19,6 @@ async fn d1_life_d02_life_d03_initialize_is_the_handshake_only_where_it_exists()
         "resources/unsubscribe",
         "resources/list",
         "prompts/list",
-        "subscriptions/listen",
         "nonsense",
     ] {
         let answer = ada.post(&ada.request(7, method, json!({}))).await;
