@@ -137,15 +137,23 @@ impl Sdk {
     }
 
     fn server(self, way: &str) -> Option<Line> {
-        let (program, script) = match self {
-            Self::TypeScript1 => (node(), "server-typescript1.mjs"),
+        let script = match self {
+            Self::TypeScript1 => "server-typescript1.mjs",
+            Self::TypeScript2 => "server-typescript2.mjs",
+            Self::Python1 | Self::Python2 => "server_python.py",
+        };
+        self.with_script(script, way)
+    }
+
+    fn with_script(self, script: &str, way: &str) -> Option<Line> {
+        let program = match self {
+            Self::TypeScript1 => node(),
             // Its adapter to Node.js came with the servers.
-            Self::TypeScript2 => (
-                node().filter(|_| package("@modelcontextprotocol/node/package.json").is_some()),
-                "server-typescript2.mjs",
-            ),
-            Self::Python1 => (python(1), "server_python.py"),
-            Self::Python2 => (python(2), "server_python.py"),
+            Self::TypeScript2 => {
+                node().filter(|_| package("@modelcontextprotocol/node/package.json").is_some())
+            }
+            Self::Python1 => python(1),
+            Self::Python2 => python(2),
         };
         let Some(program) = program else {
             peer::missing(&format!("a server on {self:?}"), HOW);
@@ -177,6 +185,12 @@ impl Line {
 // === impl Behind ===
 
 impl Behind {
+    /// Starts the server that has what the official conformance suite calls; `None` where it is not installed.
+    pub async fn for_the_suite() -> Option<Self> {
+        let line = Sdk::TypeScript2.with_script("server-conformance.mjs", "http")?;
+        Some(Self::start(&line).await)
+    }
+
     async fn start(line: &Line) -> Self {
         let mut group = Group::start(line.command(&BTreeMap::new()));
         let mut lines = BufReader::new(group.leader.stdout.take().unwrap()).lines();

@@ -543,6 +543,9 @@ impl Peer {
             .await
             .map_err(PeerFault::unsent)?;
         *open = Some(Arc::clone(&conversation));
+        if !conversation.opened().revision.has_sessions() && *key != LaneKey::Own {
+            self.is_everybodys(key, &slot);
+        }
         self.sweep();
         Ok(conversation)
     }
@@ -694,6 +697,17 @@ impl Peer {
         let slot = Slot::default();
         lanes.insert(key.clone(), Arc::clone(&slot));
         Ok(slot)
+    }
+
+    /// Gives a conversation to everybody, now that its server is known to be of the stateless era: the next call looks for it
+    /// there.
+    fn is_everybodys(&self, key: &LaneKey, slot: &Slot) {
+        let everybody = LaneKey::All(Profile::NONE);
+        let mut lanes = self.lanes();
+        if *key != everybody && !lanes.contains_key(&everybody) {
+            lanes.insert(everybody, Arc::clone(slot));
+            lanes.remove(key);
+        }
     }
 
     /// Takes out a lane that nothing came of, unless somebody else waits for it.

@@ -21,7 +21,8 @@ async fn d1_life_d02_life_d03_initialize_is_the_handshake_only_where_it_exists()
         "prompts/list",
         "nonsense",
     ] {
-        let answer = ada.post(&ada.request(7, method, json!({}))).await;
+        let params = json!({ "notifications": {} });
+        let answer = ada.post(&ada.request(7, method, params)).await;
         assert_eq!(verdict(&answer), "404 -32601", "{method}, D5, HM-06");
         assert_eq!(answer.json()["id"], 7);
         assert!(answer.header("mcp-session-id").is_none(), "{method}");

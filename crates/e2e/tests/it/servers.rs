@@ -611,7 +611,7 @@ async fn hl_14_a_lost_session_is_opened_again_and_only_what_changes_nothing_is_c
 #[tokio::test]
 async fn can_05_the_deadline_of_an_upstream_holds_for_tools_that_have_none() {
     let far = FarServer::start(&[MODERN]).await;
-    let house = house(&far, "timeout = \"3s\"", TOOL).await;
+    let house = house(&far, "timeout = \"2s\"", TOOL).await;
     let key = house.key("ada").await;
     let gate = house.serve().await;
     let client = Mcp::modern(&gate.url, &key);

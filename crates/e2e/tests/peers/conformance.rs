@@ -255,13 +255,13 @@ const OUTSIDE: &[Outside] = &[
 
 /// A scenario's checks by what came of them.
 #[derive(Debug, Default)]
-struct Scenario {
-    passed: usize,
-    other: BTreeMap<String, String>,
+pub(crate) struct Scenario {
+    pub(crate) passed: usize,
+    pub(crate) other: BTreeMap<String, String>,
 }
 
 /// The scenarios of a revision by name.
-type Report = BTreeMap<String, Scenario>;
+pub(crate) type Report = BTreeMap<String, Scenario>;
 
 const CONFIG: &str = r#"
 listen = "127.0.0.1:0"
@@ -327,7 +327,7 @@ fn slowly(body: &Value) -> Response {
 }
 
 /// Runs the suite against the endpoint; `None` where it is not installed.
-async fn run(url: &str, arguments: &[&str]) -> Option<Report> {
+pub(crate) async fn run(url: &str, arguments: &[&str]) -> Option<Report> {
     let Some(mut suite) = driver::npm(&format!("{SUITE}/dist/index.js")) else {
         peer::missing("the official conformance suite", HOW);
         return None;
@@ -430,7 +430,7 @@ async fn every_check_of_the_official_suite_passes_or_is_not_for_this_server() {
             }
         }
     }
-    assert_document(&document_of(&reports));
+    assert_document("docs/conformance.md", &document_of(&reports));
     let (code, log) = gate.close().await;
     assert_eq!(code, Some(0), "{log}");
 }
@@ -485,8 +485,8 @@ A check passes, or it is not for this server, for one of these reasons:
 ";
 
 /// Holds the document against the one in the repository, or writes that.
-fn assert_document(page: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conformance.md");
+pub(crate) fn assert_document(name: &str, page: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
     if std::env::var_os("TOLLHOUSE_WRITE").is_some() {
         std::fs::write(&path, page).unwrap();
         return;
@@ -494,6 +494,6 @@ fn assert_document(page: &str) {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(
         written, page,
-        "docs/conformance.md is not what the suite says; `cargo xtask conformance` writes it"
+        "{name} is not what the suite says; `cargo xtask conformance` writes it"
     );
 }

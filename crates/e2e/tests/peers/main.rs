@@ -21,3 +21,4 @@ mod schemas;
 mod sdks;
 mod servers;
 mod styles;
+mod through;
