@@ -5,7 +5,7 @@
 //! and waits; whoever serves the call takes them. Bounded in number and in time. Who answers, and how, is known elsewhere.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::{Limits, UpstreamName};
@@ -132,26 +132,27 @@ impl Inquiries {
 
     /// Puts a question and waits for its answer. Dropping the future takes it back.
     pub(crate) async fn ask(
-        &self,
+        self: &Arc<Self>,
         upstream: &UpstreamName,
         inquiry: Inquiry,
     ) -> Result<InquiryReply, TooMany> {
+        Ok(self.pose(upstream, inquiry)?.reply().await)
+    }
+
+    /// Puts a question now, so that those of one server stand in the order in which they came.
+    pub(crate) fn pose(
+        self: &Arc<Self>,
+        upstream: &UpstreamName,
+        inquiry: Inquiry,
+    ) -> Result<Posed, TooMany> {
         if inquiry.asks_for_a_secret() {
             tracing::warn!(%upstream, "a server asks for what looks like a secret in a form");
         }
         let answer = self.put(inquiry.from_upstream(upstream.as_str(), self.shows_upstream))?;
-        let open = Open(self);
-        let reply = tokio::select! {
-            biased;
-            answer = answer => answer.unwrap_or(InquiryReply::Nothing),
-            () = self.closed.cancelled() => InquiryReply::Nothing,
-            () = tokio::time::sleep_until(self.until()) => InquiryReply::Nothing,
-        };
-        drop(open);
-        if reply != InquiryReply::Nothing {
-            self.lock().answered += 1;
-        }
-        Ok(reply)
+        Ok(Posed {
+            answer,
+            open: Open(Arc::clone(self)),
+        })
     }
 
     fn put(&self, inquiry: Inquiry) -> Result<oneshot::Receiver<InquiryReply>, TooMany> {
@@ -223,10 +224,37 @@ impl Question {
     }
 }
 
-/// A question that is open.
-struct Open<'i>(&'i Inquiries);
+/// A question that was put, and whose answer somebody waits for. Dropping it takes the question back.
+#[derive(Debug)]
+pub(crate) struct Posed {
+    answer: oneshot::Receiver<InquiryReply>,
+    open: Open,
+}
 
-impl Drop for Open<'_> {
+impl Posed {
+    /// Waits for the answer.
+    pub(crate) async fn reply(self) -> InquiryReply {
+        let Self { answer, open } = self;
+        let own = Arc::clone(&open.0);
+        let reply = tokio::select! {
+            biased;
+            answer = answer => answer.unwrap_or(InquiryReply::Nothing),
+            () = own.closed.cancelled() => InquiryReply::Nothing,
+            () = tokio::time::sleep_until(own.until()) => InquiryReply::Nothing,
+        };
+        drop(open);
+        if reply != InquiryReply::Nothing {
+            own.lock().answered += 1;
+        }
+        reply
+    }
+}
+
+/// A question that is open.
+#[derive(Debug)]
+struct Open(Arc<Inquiries>);
+
+impl Drop for Open {
     fn drop(&mut self) {
         let mut inner = self.0.lock();
         inner.open = inner.open.saturating_sub(1);
@@ -242,8 +270,6 @@ impl Drop for Open<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn inquiries(limits: &Limits) -> Arc<Inquiries> {
@@ -254,7 +280,7 @@ mod tests {
         Inquiry::of("roots/list", model::Object::new()).unwrap()
     }
 
-    async fn ask(inquiries: &Inquiries) -> Result<InquiryReply, TooMany> {
+    async fn ask(inquiries: &Arc<Inquiries>) -> Result<InquiryReply, TooMany> {
         let upstream = UpstreamName::parse("far").unwrap();
         inquiries.ask(&upstream, roots()).await
     }

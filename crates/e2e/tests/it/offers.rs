@@ -621,3 +621,72 @@ async fn on_the_endpoint_of_one_server_prompts_have_its_own_names() {
     assert!(completed["result"].is_object(), "{completed}");
     close(gate).await;
 }
+
+#[tokio::test]
+async fn a_server_that_repeats_our_credential_is_withheld_in_everything_that_it_gives() {
+    use base64::Engine as _;
+    const SECRET: &str = "far-side-canary-7a2c9e";
+    let far = FarServer::start(&[MODERN]).await;
+    offer(&far);
+    let line = "credential = { bearer = \"env:FAR_TOKEN\" }";
+    let house = unapproved(&far, line, &format!("{TOOL}{OFFERS}")).with_variable("FAR_TOKEN", SECRET);
+    approve(&house).await;
+    let key = house.key("ada").await;
+    let gate = house.serve().await;
+    let client = Mcp::modern(&gate.url, &key);
+    let read = ("resources/read", json!({ "uri": "docs:///start" }));
+    let get = (
+        "prompts/get",
+        json!({ "name": "far_ask", "arguments": { "topic": "x" } }),
+    );
+    let complete = (
+        "completion/complete",
+        json!({ "ref": { "type": "ref/prompt", "name": "far_ask" }, "argument": { "name": "tone", "value": "v" } }),
+    );
+    let encoded = base64::engine::general_purpose::STANDARD.encode(format!("xx{SECRET}yy"));
+    let message = |content: Value| json!({ "messages": [{ "role": "user", "content": content }] });
+    for ((method, params), leak) in [
+        (
+            &read,
+            json!({ "contents": [{ "uri": "docs:///start", "text": format!("a {SECRET}") }] }),
+        ),
+        (
+            &read,
+            json!({ "contents": [{ "uri": "docs:///start", "blob": encoded }] }),
+        ),
+        (
+            &read,
+            json!({ "contents": [{ "uri": format!("docs:///{SECRET}"), "text": "a" }] }),
+        ),
+        (
+            &read,
+            json!({ "contents": [], "_meta": { "com.example/x": SECRET } }),
+        ),
+        (&read, json!({ "contents": [], "vendor": { SECRET: 1 } })),
+        (&get, message(json!({ "type": "text", "text": SECRET }))),
+        (&get, json!({ "messages": [], "description": SECRET })),
+        (&complete, json!({ "completion": { "values": [SECRET] } })),
+    ] {
+        let answer = leak.clone();
+        far.reply(method, move |asked| result(asked, answer.clone()));
+        let answer = client.ask(method, params.clone()).await;
+        assert_eq!(answer["error"]["code"], -32_603, "{leak}: {answer}");
+        assert!(
+            !answer.to_string().contains(SECRET) && !answer.to_string().contains(&encoded),
+            "{answer}"
+        );
+    }
+    for (method, params) in [&read, &get, &complete] {
+        far.reply(method, |asked| error(asked, -32_000, SECRET));
+        let answer = client.ask(method, params.clone()).await;
+        assert!(
+            answer["error"].is_object() && !answer.to_string().contains(SECRET),
+            "{answer}"
+        );
+    }
+    let (code, log) = gate.close().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(!log.contains(SECRET), "{log}");
+    let ledger = house.run(["audit", "export"]).await;
+    assert!(!e2e::house::text(&ledger.stdout).contains(SECRET));
+}

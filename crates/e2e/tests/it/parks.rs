@@ -286,3 +286,127 @@ async fn a_gate_that_closes_does_not_wait_for_clients_that_may_come_back() {
     assert!(log.contains("were given up"), "{log}");
     assert_eq!(house.ledger().await.of_kind("outcome").len(), 1);
 }
+
+#[tokio::test]
+async fn samp_01_root_01_elic_05_every_kind_is_asked_of_a_client_of_the_stateless_era() {
+    let url = json!({ "mode": "url", "url": "https://example.com/x", "message": "Open it.", "elicitationId": "e1" });
+    for (method, params, answer) in [
+        (
+            "sampling/createMessage",
+            json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": "hi" } }], "maxTokens": 10 }),
+            json!({ "role": "assistant", "content": { "type": "text", "text": "hello" }, "model": "m" }),
+        ),
+        (
+            "roots/list",
+            json!({}),
+            json!({ "roots": [{ "uri": "file:///a", "name": "a" }] }),
+        ),
+        ("elicitation/create", url, json!({ "action": "accept" })),
+    ] {
+        for far_revision in ["2025-11-25", MODERN] {
+            let far = FarServer::start(&[far_revision]).await;
+            let mut params = params.clone();
+            if far_revision == MODERN {
+                // It came with the one before.
+                params.as_object_mut().unwrap().remove("elicitationId");
+                wants(&far, method, params);
+            } else {
+                far.talk("echo", move |_, talk| {
+                    let params = params.clone();
+                    Box::pin(async move {
+                        let response = talk.ask(json!("q"), method, params).await;
+                        json!({ "content": [{ "type": "text", "text": got(&response) }] })
+                    })
+                });
+            }
+            let (_house, gate, client) = gate_of(&far, "").await;
+            let asked = round(&client, 1, "a", json!({})).await;
+            let requests = asked["result"]["inputRequests"].as_object().unwrap();
+            let (key, entry) = requests.iter().next().unwrap();
+            assert_eq!(entry["method"], method, "{far_revision}: {asked}");
+            assert!(entry["params"].get("elicitationId").is_none(), "C3: {asked}");
+            if method != "roots/list" {
+                assert_eq!(
+                    entry["params"]["_meta"]["io.tollhouse/upstream"], "far",
+                    "{asked}"
+                );
+            }
+            let end = round(&client, 2, "a", retry(&asked, json!({ key: answer }))).await;
+            let got: Value = serde_json::from_str(said(&end)).unwrap_or_else(|_| panic!("{method} {end}"));
+            assert_eq!(got, answer, "{method} of {far_revision}");
+            close(gate).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn prm_02_res_09_prompts_and_resources_ask_as_well_and_nothing_else_does() {
+    let far = FarServer::start(&[MODERN]).await;
+    far.has(
+        "prompts/list",
+        vec![json!({ "name": "ask", "arguments": [{ "name": "topic" }] })],
+    );
+    far.has("resources/list", vec![json!({ "uri": "docs:///a", "name": "a" })]);
+    let offers = "[upstream.far.prompt.ask]\n[upstream.far.resource.a]\nuri = \"docs:///a\"\n";
+    let (_house, gate, client) = gate_of(&far, offers).await;
+    for (method, params, member) in [
+        (
+            "prompts/get",
+            json!({ "name": "far_ask", "arguments": { "topic": "x" } }),
+            json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": "x" } }] }),
+        ),
+        (
+            "resources/read",
+            json!({ "uri": "docs:///a" }),
+            json!({ "contents": [{ "uri": "docs:///a", "text": "x" }] }),
+        ),
+    ] {
+        let gives = member.clone();
+        far.reply(method, move |asked| {
+            if asked.params["inputResponses"].is_null() {
+                let wants = json!({
+                    "resultType": "input_required",
+                    "inputRequests": { "k": { "method": "elicitation/create", "params": form() } },
+                });
+                let answer = json!({ "jsonrpc": "2.0", "id": asked.id, "result": wants });
+                return e2e::service::json(200, &answer);
+            }
+            assert_eq!(asked.params["inputResponses"]["k"], accepted(), "MRTR-04");
+            e2e::far::result(asked, gives.clone())
+        });
+        let ask = async |id: i64, more: Value| {
+            let mut params = params.clone();
+            params["_meta"] = json!({ "io.modelcontextprotocol/clientCapabilities": able() });
+            for (key, value) in more.as_object().unwrap() {
+                params[key] = value.clone();
+            }
+            client.post(&client.request(id, method, params)).await.json()
+        };
+        let asked = ask(1, json!({})).await;
+        assert_eq!(
+            asked["result"]["resultType"], "input_required",
+            "{method}: {asked}"
+        );
+        let key = asked["result"]["inputRequests"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .next()
+            .unwrap();
+        let again = retry(&asked, json!({ key: accepted() }));
+        let end = ask(2, again.clone()).await;
+        for (name, value) in member.as_object().unwrap() {
+            assert_eq!(end["result"][name], *value, "{method}: {end}");
+        }
+        assert_eq!(code(&ask(3, again).await), -32_602, "{method}: a second time");
+    }
+    // MRTR-01: where nothing may be asked, a state is none either.
+    let listed = client
+        .ask(
+            "prompts/list",
+            json!({ "requestState": "1.x", "inputResponses": {} }),
+        )
+        .await;
+    assert!(listed["result"]["prompts"].is_array(), "{listed}");
+    close(gate).await;
+}

@@ -133,21 +133,27 @@ impl Overheard {
             Err(InquiryFault { code, text }) => self.say(client::refuse(&ask.id, code, &text), send),
             Ok((inquiry, whose, taken_back)) => {
                 let revision = self.revision();
+                let posed = match whose.pose(&self.asks.upstream, inquiry.clone()) {
+                    Ok(posed) => posed,
+                    Err(many) => {
+                        self.open().remove(&ask.id);
+                        return self.say(client::refuse(&ask.id, -32_603, &many.to_string()), send);
+                    }
+                };
                 aside(async move {
                     let asked = tokio::select! {
                         biased;
                         () = taken_back.cancelled() => None,
-                        reply = whose.ask(&own.asks.upstream, inquiry.clone()) => Some(reply),
+                        reply = posed.reply() => Some(reply),
                     };
                     own.open().remove(&ask.id);
                     let answer = match asked {
                         // CAN-01: what was taken back is not answered.
                         None => return,
-                        Some(Ok(reply)) => match inquiry.result_for(revision, reply) {
+                        Some(reply) => match inquiry.result_for(revision, reply) {
                             Ok(result) => client::answer(&ask.id, &result),
                             Err(InquiryFault { code, text }) => client::refuse(&ask.id, code, &text),
                         },
-                        Some(Err(many)) => client::refuse(&ask.id, -32_603, &many.to_string()),
                     };
                     send(answer).await;
                 });
