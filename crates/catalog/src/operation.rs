@@ -1,7 +1,7 @@
 //! The operation of an OpenAPI document behind a tool: how a call becomes a request, and what may come back.
 
 use model::Digest;
-use openapi::{Note, RequestPlan};
+use openapi::{Note, RequestPlan, WriteOnly};
 
 use crate::access::Access;
 use crate::work::LongRunning;
@@ -13,6 +13,7 @@ pub struct Operation {
     pub(crate) digest: Digest,
     pub(crate) answers: Vec<String>,
     pub(crate) may_be_empty: bool,
+    pub(crate) write_only: WriteOnly,
     pub(crate) plan: RequestPlan,
     pub(crate) access: Access,
     pub(crate) long_running: Option<LongRunning>,
@@ -47,6 +48,12 @@ impl Operation {
     #[must_use]
     pub const fn may_be_empty(&self) -> bool {
         self.may_be_empty
+    }
+
+    /// The fields that are only written and leave with no answer.
+    #[must_use]
+    pub const fn write_only(&self) -> &WriteOnly {
+        &self.write_only
     }
 
     /// How a call becomes a request.

@@ -169,6 +169,7 @@ fn argument(argument: &ArgumentSettings) -> Value {
             Given::Client => json!({ "from": "principal.client" }),
             Given::Issuer => json!({ "from": "principal.issuer" }),
             Given::Claim(name) => json!({ "from": format!("claims.{name}") }),
+            Given::CallId => json!({ "from": "call.id" }),
         }),
     })
 }

@@ -244,8 +244,8 @@ impl Tool {
         }
         let access = Access::choose(upstream, &document.security(&operation), credentials)
             .map_err(|fault| ReviewFault::Access { key: key(), fault })?;
-        let (long_running, output_schema, pinned) = match &bounds.long_running {
-            None => (None, generated.output_schema, None),
+        let (long_running, output_schema, write_only, pinned) = match &bounds.long_running {
+            None => (None, generated.output_schema, generated.write_only, None),
             Some(settings) => {
                 let (reviewed, status) = LongRunning::review(
                     upstream,
@@ -256,7 +256,12 @@ impl Tool {
                 )
                 .map_err(|fault| ReviewFault::LongRunning { key: key(), fault })?;
                 let pinned = work::pinned(&reviewed);
-                (Some(reviewed), status.output_schema, Some(pinned))
+                (
+                    Some(reviewed),
+                    status.output_schema,
+                    status.write_only,
+                    Some(pinned),
+                )
             }
         };
         let definition = Definition {
@@ -287,6 +292,7 @@ impl Tool {
                 digest: operation_digest,
                 answers: generated.answers,
                 may_be_empty: generated.may_be_empty,
+                write_only,
                 plan: generated.plan,
                 access,
                 long_running,

@@ -56,22 +56,26 @@ pub enum Given {
     Issuer,
     /// A claim of the caller.
     Claim(String),
+    /// The id of the call: a UUID that no other call has, and the same when the call is tried again.
+    CallId,
 }
 
 impl Given {
-    /// Reads `principal.tenant`, `principal.subject`, `principal.client`, `principal.issuer` or `claims.NAME`.
+    /// Reads `principal.tenant`, `principal.subject`, `principal.client`, `principal.issuer`,
+    /// `claims.NAME` or `call.id`.
     pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
         match text {
             "principal.tenant" => Ok(Self::Tenant),
             "principal.subject" => Ok(Self::Subject),
             "principal.client" => Ok(Self::Client),
             "principal.issuer" => Ok(Self::Issuer),
+            "call.id" => Ok(Self::CallId),
             _ => match text.strip_prefix("claims.") {
                 Some(name) => {
                     text::prose(name, 256, false)?;
                     Ok(Self::Claim(name.to_owned()))
                 }
-                None => Err(wrong("is nothing that is known of a caller")),
+                None => Err(wrong("is nothing that is known of a caller or a call")),
             },
         }
     }

@@ -465,9 +465,9 @@ pub(crate) static ARGUMENT: Form = Form::new(
     text::argument,
 );
 pub(crate) static GIVEN: Form = Form::new(
-    "part of a caller",
-    "one of principal.tenant, principal.subject, principal.client, principal.issuer, claims.NAME",
-    Some(r"^(principal\.(tenant|subject|client|issuer)|claims\..+)$"),
+    "part of a caller or of a call",
+    "one of principal.tenant, principal.subject, principal.client, principal.issuer, claims.NAME, call.id",
+    Some(r"^(principal\.(tenant|subject|client|issuer)|claims\..+|call\.id)$"),
     |text| Given::parse(text).map(drop),
 );
 pub(crate) static UNIT: Form = Form::new("unit", "a few words, as `cents (EUR)`", None, |text| {

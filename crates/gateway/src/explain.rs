@@ -154,7 +154,8 @@ impl Gateway {
         if let Err(refusal) = self.schemas.check(&tool, &arguments) {
             return explanation.stopped(6, "arguments", refusal);
         }
-        let injected = match self.lookups.injected(&tool, principal) {
+        let id = CallId::new();
+        let injected = match self.lookups.injected(&tool, principal, id) {
             Ok(injected) => injected,
             Err(refusal) => return explanation.stopped(6, "arguments", refusal),
         };
@@ -164,7 +165,7 @@ impl Gateway {
             format!("; added: {}", Value::Object(injected.clone()))
         };
         let call = Call {
-            id: CallId::new(),
+            id,
             tool: tool.name().clone(),
             upstream: tool.upstream().clone(),
             arguments: Arc::clone(&arguments),

@@ -8,8 +8,8 @@ use catalog::{Catalog, Tool};
 use config::{Bind, FactKind, Given, OwnerSettings, Owners, ResourceBy, Scope};
 use identity::Principal;
 use model::{
-    Arguments, Caller, Fact, FactValue, Object, Refusal, RefusalCode, ResourceType, SourceName, Target,
-    TenantId, ToolName, Value,
+    Arguments, CallId, Caller, Fact, FactValue, Object, Refusal, RefusalCode, ResourceType, SourceName,
+    Target, TenantId, ToolName, Value,
 };
 use store::{FactDatabase, FactQuery, FactQueryFault};
 use tokio::time::Instant;
@@ -85,8 +85,13 @@ impl Lookups {
         Ok(Self { sources, tools })
     }
 
-    /// What the operator adds to a call: the caller's own scope, constants, and what else is known of the caller.
-    pub(crate) fn injected(&self, tool: &Tool, principal: &Principal) -> Result<Object, Refusal> {
+    /// What the operator adds to a call: the caller's own scope, constants, and what else is known of the caller and the call.
+    pub(crate) fn injected(
+        &self,
+        tool: &Tool,
+        principal: &Principal,
+        call: CallId,
+    ) -> Result<Object, Refusal> {
         let mut injected = Object::new();
         if let Some(argument) = &tool.bounds().scope_argument {
             let scope = scope_of(tool, principal.caller())?;
@@ -94,7 +99,7 @@ impl Lookups {
         }
         for argument in &tool.bounds().arguments {
             if let Some(given) = &argument.given {
-                injected.insert(argument.name.clone(), of_caller(given, principal)?);
+                injected.insert(argument.name.clone(), given_for(given, principal, call)?);
             }
         }
         Ok(injected)
@@ -335,8 +340,8 @@ fn named(tool: &Tool, caller: &Caller, arguments: &Arguments) -> Result<Option<N
     }
 }
 
-/// What is known of a caller, as a value that is sent. Nothing stands in for what is not known.
-fn of_caller(given: &Given, principal: &Principal) -> Result<Value, Refusal> {
+/// What is known of a caller or a call, as a value that is sent. Nothing stands in for what is not known.
+fn given_for(given: &Given, principal: &Principal, call: CallId) -> Result<Value, Refusal> {
     let caller = principal.caller();
     let lacks = |what: &str| {
         Refusal::new(
@@ -364,6 +369,7 @@ fn of_caller(given: &Given, principal: &Principal) -> Result<Value, Refusal> {
             .filter(|value| !value.is_null())
             .cloned()
             .ok_or_else(|| lacks(&format!("the claim `{name}`"))),
+        Given::CallId => Ok(Value::from(call.to_string())),
     }
 }
 

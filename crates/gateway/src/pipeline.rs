@@ -205,7 +205,12 @@ impl Gateway {
             tool: tool.name().clone(),
             upstream: tool.upstream().clone(),
             arguments: Arc::clone(&walk.arguments),
-            injected: step!(self, walk, known, self.lookups.injected(&tool, principal)),
+            injected: step!(
+                self,
+                walk,
+                known,
+                self.lookups.injected(&tool, principal, walk.id)
+            ),
             aim: walk.aim.clone(),
         };
         let errand = step!(

@@ -159,6 +159,13 @@ impl Checks<'_> {
 
     /// The parts of a JSON answer that leave, in the form that the tool promises.
     pub(crate) fn structured(&self, mut value: Value) -> Result<Reply, Refusal> {
+        let taken = self
+            .tool
+            .operation()
+            .map_or(0, |operation| operation.write_only().take_from(&mut value));
+        if taken > 0 {
+            tracing::warn!(tool = %self.tool.name(), taken, "fields that are only written were taken out of an answer");
+        }
         if let Some(projection) = self.tool.projection() {
             value = projection
                 .apply(&value)

@@ -157,7 +157,7 @@ limits! {
     source_timeout: Duration, Millis, 2 * SECOND, 1, MINUTE, "How long a source of facts may take; later is a no.";
     progress_interval: Duration, Millis, 5 * SECOND, 10, 10 * MINUTE, "How often a running call reports progress to a client that asked for it.";
     tools_max: usize, Count, 1_000, 1, 100_000, "Enabled tools; more is a fault of the configuration.";
-    tools_list_bytes_max: usize, Bytes, 256 * KIB, KIB, 64 * MIB, "The list of all enabled tools of one document; with more, `tollhouse review` says that it is not ready, and which budgets of the upstream would make it fit.";
+    tools_list_bytes_max: usize, Bytes, 256 * KIB, KIB, 64 * MIB, "The list of all enabled tools of one document; with more, `tollhouse review` says that it is not ready, `tollhouse check` warns, and both say which budgets of the upstream would make it fit.";
     tools_per_page: usize, Count, 100, 1, 10_000, "Tools on one page of `tools/list`.";
     arguments_bytes_max: usize, Bytes, MIB, 256, 64 * MIB, "The arguments of one call.";
     upstream_connect_timeout: Duration, Millis, 5 * SECOND, 1, 5 * MINUTE, "How long a connection to an upstream may take, with its TLS handshake.";

@@ -4,7 +4,7 @@
 //! gets wrong must not take the others with it. Read next: `operation` for what is there, `tool` for what it becomes.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use model::{Digest, Limits, Value};
 
@@ -24,6 +24,7 @@ use crate::tag::Tag;
 use crate::text::{self, Notation};
 use crate::tool::{self, Generated, ToolOptions};
 use crate::trace::Trace;
+use crate::written;
 
 /// How large a document may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,6 +231,8 @@ pub struct Document {
     /// Whether names of fields are sensitive. They repeat as often.
     sensitive: Mutex<HashMap<String, bool>>,
     conversions: Mutex<Conversions>,
+    /// Whether anything in it is `writeOnly`.
+    write_only: OnceLock<bool>,
 }
 
 impl Document {
@@ -300,6 +303,7 @@ impl Document {
             patterns: Mutex::default(),
             sensitive: Mutex::default(),
             conversions: Mutex::default(),
+            write_only: OnceLock::new(),
             root,
         };
         let mut unreadable = std::mem::take(&mut document.unreadable);
@@ -522,6 +526,10 @@ impl Document {
     /// Schemas that were converted before.
     pub(crate) fn conversions(&self) -> MutexGuard<'_, Conversions> {
         self.conversions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn has_write_only(&self) -> bool {
+        *self.write_only.get_or_init(|| written::is_in(&self.root))
     }
 
     pub(crate) fn closures(&self) -> MutexGuard<'_, Closures> {

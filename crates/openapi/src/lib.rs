@@ -54,6 +54,7 @@ mod text;
 mod tool;
 mod tool_name;
 mod trace;
+mod written;
 
 pub use blocker::{Blocker, BlockerCause, Note, NoteKind};
 pub use document::{Document, DocumentFault, DocumentLimits, Reading};
@@ -78,3 +79,4 @@ pub use tool_name::{
     NameLock, NameSource, NamingFault, TOOL_NAME_BYTES_MAX, TOOL_PREFIX_BYTES_MAX, ToolNaming, is_tool_name,
     tool_names,
 };
+pub use written::WriteOnly;

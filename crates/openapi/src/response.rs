@@ -195,7 +195,7 @@ fn none<'d>(place: &Pointer, reason: String, choice: Option<&str>) -> Success<'d
     }
 }
 
-fn is_success(status: &str) -> bool {
+pub(crate) fn is_success(status: &str) -> bool {
     let mut bytes = status.bytes();
     status.len() == 3
         && bytes.next() == Some(b'2')

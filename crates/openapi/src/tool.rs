@@ -36,6 +36,7 @@ use crate::server;
 use crate::shape::Work;
 use crate::template::{FixedQuery, Template};
 use crate::text::excerpt;
+use crate::written::{self, WriteOnly};
 
 /// What the operator says about a tool.
 #[derive(Debug, Clone)]
@@ -115,6 +116,8 @@ pub struct Generated {
     pub answers: Vec<String>,
     /// Whether a success can be without a body. Where there is an output schema, it takes an empty object then.
     pub may_be_empty: bool,
+    /// The fields of an answer that the document marks `writeOnly`: none of them leaves.
+    pub write_only: WriteOnly,
     /// How a call becomes a request.
     pub plan: RequestPlan,
     /// What a reviewer should know.
@@ -271,6 +274,7 @@ fn make(
             .collect(),
         answers: success.answers,
         may_be_empty: success.may_be_empty,
+        write_only: written::of(document, reference, findings)?,
         plan: RequestPlan {
             operation: reference.key().clone(),
             base_path: options.base_path.clone(),

@@ -48,3 +48,4 @@ pub use sarif::sarif;
 pub use schema::schema;
 pub use survey::{Configured, Inputs, survey};
 pub use text::{Mark, Marked, visible};
+pub use verdict::{listed_bytes, long_list};

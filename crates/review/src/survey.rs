@@ -14,7 +14,6 @@ use openapi::{
     Body, Document, Generated, NameLock, OperationRef, Prepared, RequestPlan, ToolNaming, ToolOptions,
     json_length, tool_names,
 };
-use wire::Revision;
 
 use crate::access::{access, destinations};
 use crate::report::{
@@ -22,7 +21,7 @@ use crate::report::{
 };
 use crate::settable::settable;
 use crate::text::{self, visible};
-use crate::verdict::{budget, groups, summary, verdict};
+use crate::verdict::{budget, groups, listed_bytes, summary, verdict};
 
 /// How much of a body a golden request shows, in characters.
 const BODY_CHARS_MAX: usize = 2_000;
@@ -291,7 +290,7 @@ fn of_tool(inputs: &Inputs<'_>, row: &mut Row, tool: &Tool) {
     let notes = tool.operation().map(Operation::notes).unwrap_or_default();
     row.notes = notes.iter().map(ToString::to_string).collect();
     let definition = tool.definition();
-    row.bytes = json_length(&Value::Object(definition.write(Revision::NEWEST_STATELESS)));
+    row.bytes = listed_bytes(tool);
     row.tokens = row.bytes.div_ceil(4);
     row.description_bytes = definition.description.len();
     row.schema_bytes = json_length(&definition.input_schema)
@@ -318,6 +317,7 @@ fn injected(tool: &Tool) -> Object {
         let value = match argument.given.as_ref()? {
             Given::Fixed(value) => value.clone(),
             Given::Tenant | Given::Subject | Given::Client | Given::Issuer | Given::Claim(_) => of_caller(),
+            Given::CallId => Value::from("the-call"),
         };
         Some((argument.name.clone(), value))
     });

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use catalog::Tool;
 use config::BlockerSettings;
-use model::{Class, Digest, Limits};
-use openapi::{OperationRef, ToolOptions};
+use model::{Class, Digest, Limits, Value};
+use openapi::{Document, OperationRef, ToolOptions, json_length};
+use wire::Revision;
 
 use crate::count::{self, Count};
 use crate::report::{Budget, Group, Measure, Reconciliation, Row, Severity, Status, Summary, Verdict};
@@ -146,26 +148,36 @@ pub(crate) fn budget(inputs: &Inputs<'_>, rows: &[Row]) -> Budget {
     }
 }
 
+/// What a list of tools that is too long is told as: its length, the limit, and what would make it fit.
+///
+/// `operations`: method and path of those that are in it; `bytes`: its length; `bytes_max`: more than which it should not have.
+#[must_use]
+pub fn long_list(
+    document: &Document,
+    operations: &BTreeSet<String>,
+    bytes: usize,
+    bytes_max: usize,
+) -> String {
+    format!(
+        "the list of enabled tools has {bytes} bytes; {bytes_max} is the most that it should have (`limits.tools_list_bytes_max`); {}",
+        shorter(document, operations, bytes, bytes_max)
+    )
+}
+
 /// What would make a list that is too long shorter: budgets for each of its tools, as far as those of the document go.
-fn shorter(inputs: &Inputs<'_>, rows: &[Row], budget: &Budget) -> String {
-    let exposed: BTreeSet<(&str, &str)> = rows
-        .iter()
-        .filter(|row| row.status == Status::Exposed)
-        .map(|row| (row.method.as_str(), row.path.as_str()))
-        .collect();
-    let operations: Vec<OperationRef> = inputs
-        .document
+fn shorter(document: &Document, operations: &BTreeSet<String>, bytes: usize, bytes_max: usize) -> String {
+    let operations: Vec<OperationRef> = document
         .operations()
-        .filter(|operation| exposed.contains(&(operation.method(), operation.path())))
+        .filter(|operation| operations.contains(&operation.key().to_string()))
         .collect();
     let options = ToolOptions {
         compile: false,
         ..ToolOptions::default()
     };
-    let within = |bytes: usize| inputs.document.tools_within(&operations, &options, bytes);
+    let within = |bytes: usize| document.tools_within(&operations, &options, bytes);
     // What a list has beside words and schemas, as hints and arguments of its own, stays.
-    let others = budget.bytes.saturating_sub(within(usize::MAX).bytes);
-    let list = within(budget.bytes_max.saturating_sub(others));
+    let others = bytes.saturating_sub(within(usize::MAX).bytes);
+    let list = within(bytes_max.saturating_sub(others));
     if list.fits {
         format!(
             "`input_bytes_max = {}` and `output_bytes_max = {}` of the upstream would make it fit, about",
@@ -174,6 +186,14 @@ fn shorter(inputs: &Inputs<'_>, rows: &[Row], budget: &Budget) -> String {
     } else {
         "offer fewer tools, or project answers with `returns`".to_owned()
     }
+}
+
+/// The length of the definition of a tool in a list, in bytes of JSON.
+#[must_use]
+pub fn listed_bytes(tool: &Tool) -> usize {
+    json_length(&Value::Object(
+        tool.definition().write(Revision::NEWEST_STATELESS),
+    ))
 }
 
 /// Whether it may be released, why not, and of what exactly that is said.
@@ -228,14 +248,13 @@ pub(crate) fn verdict(
         ),
     );
     if !budget.fits {
+        let exposed = rows.iter().filter(|row| row.status == Status::Exposed);
+        let operations = exposed
+            .map(|row| format!("{} {}", row.method, row.path))
+            .collect();
         say(
             true,
-            format!(
-                "the list of enabled tools has {} bytes; {} is the most that it should have (`limits.tools_list_bytes_max`); {}",
-                budget.bytes,
-                budget.bytes_max,
-                shorter(inputs, rows, budget)
-            ),
+            long_list(inputs.document, &operations, budget.bytes, budget.bytes_max),
         );
     }
     let approvals = rows.iter().filter(|row| row.status == Status::Exposed);

@@ -322,7 +322,7 @@ static ARGUMENT: Section = Section {
             "from",
             Kind::Text(&form::GIVEN),
             "\"principal.tenant\"",
-            "What is known of the caller that is sent for it. A call of a caller without it is refused.",
+            "What is known of the caller that is sent for it; a call of a caller without it is refused. Or `call.id`, a UUID of the call alone, as an idempotency key.",
         ),
         optional(
             "values",

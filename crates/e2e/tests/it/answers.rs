@@ -73,6 +73,46 @@ async fn a_success_without_a_body_is_told_where_the_document_lets_it_be_one() {
     bench.call("record", json!({})).await.ended(1);
 }
 
+#[tokio::test]
+async fn what_a_document_marks_as_only_written_leaves_no_answer() {
+    const SECRET: &str = "correct horse battery staple";
+    let document = r##"
+openapi: 3.0.3
+info: { title: Accounts, version: "1" }
+paths:
+  /one: { get: { operationId: one, responses: { "200": { description: d, content: { application/json: { schema: { $ref: "#/components/schemas/Account" } } } } } } }
+  /all: { get: { operationId: all, responses: { "200": { description: d, content: { application/json: { schema: { type: array, items: { $ref: "#/components/schemas/Account" } } } } } } } }
+components:
+  schemas:
+    Account: { type: object, required: [id, password], properties: { id: { type: string }, password: { type: string, writeOnly: true }, inner: { $ref: "#/components/schemas/Account" } } }
+"##;
+    let bench = Bench::new(document)
+        .await
+        .tool("one", "one", "")
+        .tool("all", "all", "")
+        .tool(
+            "kept",
+            "one",
+            "returns = { word = \"$.password\", id = \"$.id\" }",
+        )
+        .answering(|arrived| {
+            let account = json!({"id": "a", "password": SECRET, "inner": {"id": "b", "password": SECRET}});
+            let is_all = arrived.target.ends_with("/all");
+            answer(200, &if is_all { json!([account]) } else { account })
+        });
+    for (tool, left) in [
+        ("one", json!({"id": "a", "inner": {"id": "b"}})),
+        ("all", json!([{"id": "a", "inner": {"id": "b"}}])),
+        ("kept", json!({"id": "a"})),
+    ] {
+        let said = bench.call(tool, json!({})).await.ended(0);
+        assert!(!format!("{}{}", said.out, said.err).contains(SECRET), "{said:?}");
+        let text = said.json()["content"][0]["text"].as_str().unwrap().to_owned();
+        let text: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(text, left, "{tool}");
+    }
+}
+
 /// A caller's client of a revision.
 async fn client(gate: &e2e::house::Gate, key: &str, revision: &str) -> Mcp {
     if revision == "2026-07-28" {

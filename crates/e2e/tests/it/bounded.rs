@@ -158,6 +158,33 @@ argument.amount = { fixed = 7 }
 }
 
 #[tokio::test]
+async fn a_key_of_the_call_is_one_for_all_tries_of_it_and_for_no_other_call() {
+    let document = "openapi: 3.1.0\ninfo: { title: Keys, version: '1' }\npaths:\n  /orders: { get: { operationId: order, parameters: [{ name: Idempotency-Key, in: header, required: true, schema: { type: string, format: uuid } }] } }\n";
+    let bench = Bench::new(document).await.tool(
+        "order",
+        "order",
+        "argument.Idempotency-Key = { from = \"call.id\" }\nretry = { attempts = 2, on = [503] }",
+    );
+    let bench = bench.answering(|_| e2e::service::json(503, &json!({})));
+    let keys = async || {
+        bench.service.forget();
+        bench.call("order", json!({})).await;
+        let arrived = bench.service.arrived();
+        let keys: Vec<String> = arrived
+            .iter()
+            .map(|request| request.headers["idempotency-key"].to_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(keys.len(), 2, "{arrived:?}");
+        assert_eq!(keys[0], keys[1]);
+        assert_eq!((keys[0].len(), keys[0].matches('-').count()), (36, 4), "{keys:?}");
+        keys[0].clone()
+    };
+    assert_ne!(keys().await, keys().await);
+    let said = bench.refused("order", json!({"Idempotency-Key": "mine"})).await;
+    assert!(said.contains("Idempotency-Key"), "{said}");
+}
+
+#[tokio::test]
 async fn no_value_of_the_operator_or_of_a_claim_adds_a_cookie_or_a_header() {
     let bench = rows("argument.sid = { from = \"claims.odd\" }\nargument.theme = { fixed = \"a b\" }").await;
     let request = bench.request("rows", json!({})).await;

@@ -134,4 +134,20 @@ async fn a_list_that_is_too_long_is_told_with_what_would_make_it_fit() {
     );
     let never = reasons(&limit(1_024), "").await.1;
     assert!(never.contains("offer fewer tools"), "{never}");
+
+    // Whoever only checks is told the same.
+    let warnings = async |limits: &str, budgets: &str| {
+        let house = house(limits, budgets, &["first", "second"]);
+        let outcome = json_of(&house, &["check", "--offline", "--json"], 0).await;
+        outcome["warnings"].clone()
+    };
+    assert_eq!(warnings(&limit(bytes), "").await, json!([]));
+    let told = warnings(&limit(bytes - 1), "").await;
+    assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(told[0]["key"], "upstream.deep");
+    assert!(long.contains(told[0]["text"].as_str().unwrap()), "{told} {long}");
+    assert_eq!(
+        warnings(&limit(bytes - 1), "output_bytes_max = 2048").await,
+        json!([])
+    );
 }

@@ -27,3 +27,4 @@ mod split;
 mod support;
 mod versions;
 mod wire;
+mod written;

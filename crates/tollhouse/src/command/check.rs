@@ -1,5 +1,6 @@
 //! `tollhouse check`: every fault of what was written, then whether what it names can be reached.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,6 +124,7 @@ pub(crate) async fn check(args: Check) -> Result<(), Failure> {
         warnings: reviewed.warnings.clone(),
         problems: Vec::new(),
     };
+    outcome.warnings.extend(long_lists(&reviewed, now));
     // Whatever a gateway compiles of its tools is compiled, so that `serve` finds nothing that was not told here.
     let sources = if args.offline {
         Ok(gateway::Sources::default())
@@ -196,6 +198,35 @@ fn documents(reviewed: &Reviewed) -> Vec<Read> {
             })
         })
         .collect()
+}
+
+/// Lists of enabled tools that are longer than they should be: a model reads them before it has done anything.
+fn long_lists(reviewed: &Reviewed, now: jiff::Timestamp) -> Vec<Problem> {
+    let bytes_max = reviewed.settings.limits.tools_list_bytes_max;
+    let upstreams = reviewed.settings.upstreams.iter();
+    let long = |upstream: &UpstreamSettings| {
+        let document = reviewed.documents.get(&upstream.name)?;
+        let enabled = reviewed
+            .catalog
+            .tools()
+            .filter(|tool| *tool.upstream() == upstream.name && tool.objection(None, now).is_none());
+        let mut operations = BTreeSet::new();
+        let mut bytes = 2;
+        for tool in enabled {
+            operations.insert(tool.origin().to_owned());
+            bytes += review::listed_bytes(tool) + 1;
+        }
+        (bytes > bytes_max).then(|| {
+            let text = review::long_list(document, &operations, bytes, bytes_max);
+            Problem::at(
+                &reviewed.settings,
+                &format!("upstream.{}", upstream.name),
+                "list",
+                text,
+            )
+        })
+    };
+    upstreams.filter_map(long).collect()
 }
 
 /// What a person should know of a document beside its operations: what is not in the one file that they see.

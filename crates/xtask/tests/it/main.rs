@@ -14,6 +14,7 @@ mod documents;
 mod floors;
 mod headers;
 mod lockfiles;
+mod openapi_faults;
 mod revisions;
 mod rules;
 mod sizes;

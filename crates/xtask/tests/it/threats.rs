@@ -36,7 +36,7 @@ fn rows(text: &str) -> Vec<Row<'_>> {
 }
 
 /// What stands between backticks.
-fn code(text: &str) -> Vec<&str> {
+pub(crate) fn code(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
@@ -52,7 +52,7 @@ fn has_test(text: &str, name: &str) -> bool {
 }
 
 /// Why a reference to a test is none.
-fn fault(reference: &str) -> Option<String> {
+pub(crate) fn fault(reference: &str) -> Option<String> {
     let Some(((room, file), name)) = reference
         .split_once("::")
         .and_then(|(place, name)| Some((place.split_once('/')?, name)))
