@@ -73,6 +73,12 @@ impl Catalog {
         Ok(catalog)
     }
 
+    /// The reviewed tool of this name, to look at. It is no permission: see [`Self::admit`].
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.get(name).map(|tool| &**tool)
+    }
+
     /// What a name stands for, for this caller at this time: a tool whose approvals are missing, have ended or are for
     /// others is held.
     ///

@@ -17,6 +17,7 @@
     )
 )]
 
+mod abilities;
 mod access;
 mod admitted;
 mod book;
@@ -33,6 +34,7 @@ mod template;
 mod tool;
 mod work;
 
+pub use abilities::Abilities;
 pub use access::{Access, AccessFault, Needed, SchemeFault, in_words, scheme_faults};
 pub use admitted::{Admitted, NotAdmitted};
 pub use book::{Catalog, CatalogFault, Held};

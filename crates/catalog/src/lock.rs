@@ -9,6 +9,7 @@ use model::{Digest, JsonLimits, Object, UpstreamName, Value, parse_foreign};
 use serde::{Deserialize, Serialize};
 use wire::Surface;
 
+use crate::abilities::Abilities;
 use crate::pin;
 
 /// The version of this form.
@@ -38,7 +39,13 @@ pub struct LockedServer {
     templates: BTreeMap<String, ApprovedDefinition>,
     /// Whether it completed arguments when it was approved.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub completes: bool,
+    completes: bool,
+    /// Whether it logged to its clients.
+    #[serde(default, skip_serializing_if = "is_false")]
+    logs: bool,
+    /// Whether it told when a resource changes.
+    #[serde(default, skip_serializing_if = "is_false")]
+    subscribes: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde hands over")]
@@ -47,6 +54,28 @@ const fn is_false(truth: &bool) -> bool {
 }
 
 impl LockedServer {
+    /// What it could do beside lists and calls when it was approved.
+    #[must_use]
+    pub const fn abilities(&self) -> Abilities {
+        Abilities {
+            completes: self.completes,
+            logs: self.logs,
+            subscribes: self.subscribes,
+        }
+    }
+
+    /// Notes what it can do beside lists and calls.
+    pub const fn set_abilities(&mut self, abilities: Abilities) {
+        let Abilities {
+            completes,
+            logs,
+            subscribes,
+        } = abilities;
+        self.completes = completes;
+        self.logs = logs;
+        self.subscribes = subscribes;
+    }
+
     /// What was approved of a kind, by the server's own names, URIs or templates.
     #[must_use]
     pub const fn of(&self, surface: Surface) -> &BTreeMap<String, ApprovedDefinition> {

@@ -11,6 +11,7 @@ use openapi::Inference;
 use serde_json::json;
 use wire::{Definition, Item, Surface};
 
+use crate::abilities::Abilities;
 use crate::live::Live;
 use crate::lock::ApprovedDefinition;
 use crate::pin;
@@ -26,7 +27,7 @@ const ARGUMENTS_MAX: usize = 64;
 
 impl Tool {
     /// Makes what can be admitted of a prompt, a resource or a template as it was approved, and the bounds that a person
-    /// set. `completes`: the server completes arguments.
+    /// set.
     ///
     /// # Errors
     /// [`ReviewFault`] where the two do not fit together, or the definition cannot be used.
@@ -35,7 +36,7 @@ impl Tool {
         bounds: &ToolSettings,
         surface: Surface,
         approved: &ApprovedDefinition,
-        completes: bool,
+        abilities: Abilities,
     ) -> Result<Self, ReviewFault> {
         let unusable = |why: String| ReviewFault::Unusable {
             key: bounds.key.clone(),
@@ -86,9 +87,14 @@ impl Tool {
                 digest,
                 closed_schema: schema,
                 live: Live::default(),
-                completes: completes
-                    && matches!(surface, Surface::Prompts | Surface::Templates)
-                    && !argument_names.is_empty(),
+                abilities: Abilities {
+                    completes: abilities.completes
+                        && matches!(surface, Surface::Prompts | Surface::Templates)
+                        && !argument_names.is_empty(),
+                    subscribes: abilities.subscribes
+                        && matches!(surface, Surface::Resources | Surface::Templates),
+                    logs: abilities.logs,
+                },
                 item: Some(Arc::new(item)),
                 template,
             })),

@@ -8,6 +8,7 @@ use model::{Digest, Object, UpstreamName, Value};
 use openapi::infer_tool;
 use wire::{Definition, Item, Surface};
 
+use crate::abilities::Abilities;
 use crate::live::{Drift, Live};
 use crate::lock::ApprovedDefinition;
 use crate::pin;
@@ -27,7 +28,7 @@ pub struct ServerTool {
     pub(crate) item: Option<Arc<Item>>,
     /// What its URIs are made of, where it is a template.
     pub(crate) template: Option<Template>,
-    pub(crate) completes: bool,
+    pub(crate) abilities: Abilities,
 }
 
 impl ServerTool {
@@ -46,7 +47,19 @@ impl ServerTool {
     /// Whether the server completes its arguments.
     #[must_use]
     pub const fn completes(&self) -> bool {
-        self.completes
+        self.abilities.completes
+    }
+
+    /// Whether the server tells when it changes.
+    #[must_use]
+    pub const fn subscribes(&self) -> bool {
+        self.abilities.subscribes
+    }
+
+    /// Whether the server logs to its clients.
+    #[must_use]
+    pub const fn logs(&self) -> bool {
+        self.abilities.logs
     }
 
     /// How exactly it fits a URI, and the values of its variables that the URI holds; `None`: it does not. One resource
@@ -106,6 +119,7 @@ impl Tool {
         upstream: &UpstreamName,
         bounds: &ToolSettings,
         approved: &ApprovedDefinition,
+        abilities: Abilities,
     ) -> Result<Self, ReviewFault> {
         let projection = Self::projection_of(bounds)?;
         let whole = &approved.definition;
@@ -159,7 +173,10 @@ impl Tool {
                 surface: Surface::Tools,
                 item: None,
                 template: None,
-                completes: false,
+                abilities: Abilities {
+                    logs: abilities.logs,
+                    ..Abilities::default()
+                },
                 name: bounds.operation.clone(),
                 digest,
                 closed_schema: closed(input),

@@ -35,6 +35,10 @@ struct Inner {
     asked: Mutex<Vec<Asked>>,
     sessions: Mutex<Vec<String>>,
     listeners: Mutex<Vec<mpsc::UnboundedSender<String>>>,
+    /// Whether it says that it logs to its clients.
+    logs: Mutex<bool>,
+    /// Whether it says that it tells when a resource changes.
+    subscribes: Mutex<bool>,
     /// Whether it answers `tools/call` of the legacy era as events.
     streams: Mutex<bool>,
     waiting: Arc<Waiting>,
@@ -76,6 +80,8 @@ impl FarServer {
             asked: Mutex::default(),
             sessions: Mutex::default(),
             listeners: Mutex::default(),
+            logs: Mutex::default(),
+            subscribes: Mutex::default(),
             streams: Mutex::new(false),
             waiting: Arc::default(),
         });
@@ -100,6 +106,28 @@ impl FarServer {
     /// Has other prompts, resources or templates from now on; `method` lists them. It completes arguments, too.
     pub fn has(&self, method: &str, items: Vec<Value>) {
         self.inner.beside.lock().unwrap().insert(method.to_owned(), items);
+    }
+
+    /// Logs to its clients, as it says.
+    pub fn logs(&self) {
+        *self.inner.logs.lock().unwrap() = true;
+    }
+
+    /// Tells when a resource changes, as it says; to whom is the test's.
+    pub fn subscribes(&self) {
+        *self.inner.subscribes.lock().unwrap() = true;
+    }
+
+    /// How many listen.
+    pub fn listeners(&self) -> usize {
+        let mut listeners = self.inner.listeners.lock().unwrap();
+        listeners.retain(|listener| !listener.is_closed());
+        listeners.len()
+    }
+
+    /// Ends every listening stream.
+    pub fn hang_up(&self) {
+        self.inner.listeners.lock().unwrap().clear();
     }
 
     /// Answers calls of a tool, or every request with a method like `prompts/get`, like this.
@@ -285,6 +313,7 @@ impl Inner {
                 self.give(asked)
             }
             "completion/complete" => self.give(asked),
+            "subscriptions/listen" => self.subscription(asked),
             "tools/call" => {
                 let name = wire::header::decode(header("mcp-name").expect("HM-03").as_bytes()).unwrap();
                 assert_eq!(Some(&*name), asked.params["name"].as_str(), "HM-04");
@@ -338,6 +367,11 @@ impl Inner {
             }
             "prompts/get" | "resources/read" | "completion/complete" => self.give(asked),
             "ping" => result(asked, json!({})),
+            "logging/setLevel" if *self.logs.lock().unwrap() => result(asked, json!({})),
+            "resources/subscribe" | "resources/unsubscribe" if *self.subscribes.lock().unwrap() => {
+                let reply = self.replies.lock().unwrap().get(&asked.method).cloned();
+                reply.map_or_else(|| result(asked, json!({})), |reply| reply(asked))
+            }
             method if method.starts_with("notifications/") => empty(202),
             // An answer to a request of ours.
             "" => {
@@ -359,6 +393,12 @@ impl Inner {
         }
         if !beside.is_empty() {
             all["completions"] = json!({});
+        }
+        if *self.logs.lock().unwrap() {
+            all["logging"] = json!({});
+        }
+        if *self.subscribes.lock().unwrap() {
+            all["resources"]["subscribe"] = json!(true);
         }
         all
     }
@@ -442,7 +482,29 @@ impl Inner {
         if !known {
             return empty(404);
         }
+        self.stream(None)
+    }
+
+    /// A listening request of the stateless era: what it honours, and then whatever there is to tell.
+    fn subscription(&self, asked: &Asked) -> Response {
+        let reply = self.replies.lock().unwrap().get(&asked.method).cloned();
+        if let Some(reply) = reply {
+            return reply(asked);
+        }
+        self.stream(Some(json!({
+            "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+            "params": {
+                "notifications": asked.params["notifications"],
+                "_meta": { "io.modelcontextprotocol/subscriptionId": asked.id },
+            },
+        })))
+    }
+
+    fn stream(&self, first: Option<Value>) -> Response {
         let (sender, mut receiver) = mpsc::unbounded_channel::<String>();
+        if let Some(first) = first {
+            sender.send(format!("data: {first}\n\n")).unwrap();
+        }
         self.listeners.lock().unwrap().push(sender);
         let stream = futures_util::stream::poll_fn(move |context| receiver.poll_recv(context));
         let stream = futures_util::StreamExt::map(stream, Ok::<_, std::convert::Infallible>);

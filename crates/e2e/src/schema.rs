@@ -72,7 +72,7 @@ pub fn assert_answer(revision: &str, method: &str, message: &Value) {
         let definition = match method {
             "initialize" => "InitializeResult",
             "server/discover" => "DiscoverResult",
-            "ping" => "EmptyResult",
+            "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => "EmptyResult",
             "tools/list" => "ListToolsResult",
             "tools/call" => "CallToolResult",
             "prompts/list" => "ListPromptsResult",

@@ -53,6 +53,7 @@ impl Checks<'_> {
     fn delivers(&self) -> fn(Object) -> Delivery {
         match (self.aim, self.tool.surface()) {
             (Aim::Complete { .. }, _) => Delivery::Completion,
+            (Aim::Follow, _) => |_| Delivery::Followed,
             (Aim::Use, Surface::Prompts) => Delivery::Prompt,
             (Aim::Use, Surface::Tools | Surface::Resources | Surface::Templates) => Delivery::Contents,
         }

@@ -270,6 +270,7 @@ impl Gateway {
             if let Err(fault) = peer.check(&self.catalog, deadline).await {
                 tracing::warn!(upstream = %peer.name(), %fault, "the server could not be looked at");
             }
+            peer.follow_again(&self.catalog, deadline).await;
         });
         futures_util::future::join_all(checks).await;
     }

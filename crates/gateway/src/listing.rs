@@ -14,6 +14,7 @@ use wire::{Ask, Failure, ItemPage, Page, Surface};
 
 use crate::house::Gateway;
 use crate::mount::Mount;
+use crate::pipeline::Wanted;
 
 /// What stands before the name in a cursor of a list, so that one of another list or another form can be told from it.
 const fn form(surface: Surface) -> &'static str {
@@ -101,6 +102,10 @@ impl Gateway {
             Ask::GetPrompt { .. } => has(|tool| tool.surface() == Surface::Prompts),
             Ask::ReadResource { .. } => has(is_read),
             Ask::Complete(_) => has(|tool| tool.server_tool().is_some_and(ServerTool::completes)),
+            Ask::Subscribe { .. } | Ask::Unsubscribe { .. } => {
+                has(|tool| tool.server_tool().is_some_and(ServerTool::subscribes))
+            }
+            Ask::SetLevel(_) => self.logs(mount),
             // SUB-09.
             Ask::Listen(_) => {
                 let mut tools = self.catalog.tools();
@@ -117,6 +122,7 @@ impl Gateway {
         let mut offers = Offers {
             // What comes from documents changes with a restart only.
             changes: self.catalog.tools().any(|tool| is_of_a_server(&tool)),
+            logs: self.logs(mount),
             ..Offers::default()
         };
         // Where there is nothing but tools, nothing is asked of the rules.
@@ -130,9 +136,35 @@ impl Gateway {
                 Surface::Prompts => offers.prompts = true,
                 Surface::Resources | Surface::Templates => offers.resources = true,
             }
+            offers.updates |= tool.server_tool().is_some_and(ServerTool::subscribes);
             offers.completions |= tool.server_tool().is_some_and(ServerTool::completes);
         }
         offers
+    }
+
+    /// Whether a server that `mount` shows something of logs to its clients (LOG-01).
+    #[must_use]
+    pub fn logs(&self, mount: &Mount) -> bool {
+        let mut tools = self.catalog.tools();
+        tools.any(|tool| mount.shows(tool) && tool.server_tool().is_some_and(ServerTool::logs))
+    }
+
+    /// Whether the server of what is wanted may log to this caller meanwhile. What he may not use reads as not there.
+    #[must_use]
+    pub fn may_log(&self, principal: &Principal, mount: &Mount, wanted: &Wanted) -> bool {
+        let name = match wanted {
+            Wanted::Tool { name, .. } | Wanted::Prompt { name, .. } => mount.public(name),
+            Wanted::Resource { uri } => match self.catalog.reads(uri, |tool| mount.shows(tool)) {
+                Ok((name, _)) => name.to_string().into(),
+                Err(_) => return false,
+            },
+            Wanted::Follow { .. } | Wanted::Completion(_) => return false,
+        };
+        self.catalog.tool(&name).is_some_and(|tool| {
+            tool.server_tool().is_some_and(ServerTool::logs)
+                && mount.shows(tool)
+                && self.policy.listable(principal.caller(), tool.name())
+        })
     }
 
     fn visible<'g>(

@@ -93,7 +93,7 @@ impl Claim {
     pub fn of(principal: &Principal, mount: &Mount, wanted: &Wanted) -> Self {
         let arguments = match wanted {
             Wanted::Tool { arguments, .. } | Wanted::Prompt { arguments, .. } => arguments.canonical(),
-            Wanted::Resource { .. } | Wanted::Completion(_) => Vec::new(),
+            Wanted::Resource { .. } | Wanted::Follow { .. } | Wanted::Completion(_) => Vec::new(),
         };
         let parts = [wanted.method().as_bytes(), wanted.named().as_bytes(), &arguments];
         Self {

@@ -25,6 +25,7 @@ use upstream::{
 };
 use wire::Surface;
 
+use crate::hearing::Hearing;
 use crate::house::Gateway;
 use crate::mount::Mount;
 use crate::pages::Reading;
@@ -49,6 +50,8 @@ pub struct Flow {
     pub session: Option<SessionId>,
     /// What its server may ask the caller meanwhile.
     pub inquiries: Arc<Inquiries>,
+    /// What its client is told outside of answers, where it has a place for that.
+    pub hearing: Option<Arc<Hearing>>,
 }
 
 impl Flow {
@@ -58,6 +61,7 @@ impl Flow {
             caller: principal.key(),
             session: self.session.as_ref().map(|session| session.as_str().to_owned()),
             inquiries: Arc::clone(&self.inquiries),
+            hearer: self.hearing.as_ref().map(|hearing| Arc::clone(hearing.relay())),
         }
     }
 }
@@ -93,6 +97,11 @@ pub enum Wanted {
         /// Its URI, as asked.
         uri: String,
     },
+    /// To be told when a resource changes.
+    Follow {
+        /// Its URI, as asked.
+        uri: String,
+    },
     /// To have an argument completed.
     Completion(wire::Completion),
 }
@@ -105,6 +114,7 @@ impl Wanted {
             Self::Tool { .. } => "tools/call",
             Self::Prompt { .. } => "prompts/get",
             Self::Resource { .. } => "resources/read",
+            Self::Follow { .. } => "resources/subscribe",
             Self::Completion(_) => "completion/complete",
         }
     }
@@ -114,7 +124,7 @@ impl Wanted {
     pub fn named(&self) -> &str {
         match self {
             Self::Tool { name, .. } | Self::Prompt { name, .. } => name,
-            Self::Resource { uri } => uri,
+            Self::Resource { uri } | Self::Follow { uri } => uri,
             Self::Completion(completion) => match &completion.of {
                 wire::Reference::Prompt(name) | wire::Reference::Template(name) => name,
             },
@@ -170,7 +180,28 @@ impl Gateway {
     /// Cancel `flow.cancel` instead to have the call ended in order.
     pub async fn call(&self, principal: &Principal, asked: Asked, flow: &Flow) -> Result<Released, Refusal> {
         let method = asked.wanted.method();
-        let found = self.find(asked.wanted, &asked.mount);
+        let place = match &asked.wanted {
+            Wanted::Follow { uri } => Some(flow.hearing.as_ref().map(|hearing| hearing.follow(uri))),
+            Wanted::Tool { .. } | Wanted::Prompt { .. } | Wanted::Resource { .. } | Wanted::Completion(_) => {
+                None
+            }
+        };
+        let mut found = self.find(asked.wanted, &asked.mount);
+        let followed = match place {
+            None => None,
+            Some(Some(Ok(followed))) => Some(followed),
+            Some(Some(Err(full))) => {
+                found.refused = Some(full);
+                None
+            }
+            Some(None) => {
+                found.refused = Some(Refusal::new(
+                    RefusalCode::ArgumentsInvalid,
+                    "nobody can be told here",
+                ));
+                None
+            }
+        };
         let walk = Walk {
             id: CallId::new(),
             principal,
@@ -312,7 +343,18 @@ impl Gateway {
         };
 
         // 13. Write the outcome: not written, not told.
-        self.finish(&walk, ticket, ended, &trip).await
+        let finished = self.finish(&walk, ticket, ended, &trip).await;
+        match (&finished, followed) {
+            (Ok(_), Some(followed)) => followed.keep(),
+            // Nobody is told of what he was not allowed to hear.
+            (Err(_), Some(followed)) => {
+                if let Some((uri, hearing)) = followed.undo() {
+                    self.unfollow(uri, hearing);
+                }
+            }
+            (_, None) => {}
+        }
+        finished
     }
 
     /// Sends what a call became, and waits for all that comes of it.
@@ -383,6 +425,11 @@ impl Gateway {
     fn fits(&self, tool: &catalog::Tool, walk: &Walk<'_>) -> Result<(), Refusal> {
         match &walk.aim {
             Aim::Use => self.schemas.check(tool, &walk.arguments),
+            Aim::Follow if !tool.server_tool().is_some_and(ServerTool::subscribes) => Err(Refusal::new(
+                RefusalCode::ArgumentsInvalid,
+                "the server does not tell when this changes",
+            )),
+            Aim::Follow => self.schemas.check(tool, &walk.arguments),
             Aim::Complete { argument, .. } => {
                 let is_declared = |name: &String| tool.argument_names().contains(name);
                 let mut names = walk.arguments.object().keys().chain(std::iter::once(argument));
@@ -755,6 +802,7 @@ pub(crate) fn unsafe_request(fault: &PrepareFault) -> Refusal {
 fn delivered_text(delivery: &Delivery) -> Cow<'_, str> {
     match delivery {
         Delivery::Reply(reply) => reply_text(reply),
+        Delivery::Followed => Cow::Borrowed(""),
         Delivery::Prompt(object) | Delivery::Contents(object) | Delivery::Completion(object) => {
             Cow::Owned(Value::Object(object.clone()).to_string())
         }

@@ -47,6 +47,8 @@ pub enum Delivery {
     Contents(Object),
     /// Values of an argument: the result of its server, whole.
     Completion(Object),
+    /// That its server tells from now on when a resource changes.
+    Followed,
 }
 
 impl Released {
@@ -67,7 +69,9 @@ impl Released {
     pub const fn reply(&self) -> Option<&Reply> {
         match &self.delivery {
             Delivery::Reply(reply) => Some(reply),
-            Delivery::Prompt(_) | Delivery::Contents(_) | Delivery::Completion(_) => None,
+            Delivery::Prompt(_) | Delivery::Contents(_) | Delivery::Completion(_) | Delivery::Followed => {
+                None
+            }
         }
     }
 }

@@ -15,8 +15,9 @@ use identity::Principal;
 use model::{CallerKey, Limits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wire::{Id, Identity, Opening, Profile, Revision};
+use wire::{Id, Identity, LogFilter, Opening, Profile, Revision};
 
+use crate::hearing::Hearing;
 use crate::mount::Mount;
 use crate::posed::Posed;
 use crate::stream::{Cursor, NotResumed, Stream, StreamId, Streams};
@@ -76,6 +77,7 @@ pub struct Session {
     /// What its client said that it can be asked.
     profile: Profile,
     posed: Posed,
+    hearing: Arc<Hearing>,
 }
 
 /// The requests that run in a conversation, by their ids, so that one can be cancelled (CAN-01).
@@ -150,6 +152,8 @@ impl Sessions {
             streams: Arc::new(Streams::new(&self.limits)),
             profile: Profile::declared(&opening.capabilities, opening.revision),
             posed: Posed::default(),
+            // Before a level is set, a server may say what it likes (LOG-02).
+            hearing: Arc::new(Hearing::new(LogFilter::Everything, &self.limits)),
         });
         open.insert(id.0, Arc::clone(&session));
         Ok(session)
@@ -248,6 +252,12 @@ impl Session {
     #[must_use]
     pub const fn posed(&self) -> &Posed {
         &self.posed
+    }
+
+    /// What its client is told outside of answers.
+    #[must_use]
+    pub const fn hearing(&self) -> &Arc<Hearing> {
+        &self.hearing
     }
 
     /// Its running requests.

@@ -44,23 +44,28 @@ impl Gateway {
                 aim: Aim::Use,
                 refused: None,
             },
-            Wanted::Resource { uri } => match self.catalog.reads(&uri, |tool| mount.shows(tool)) {
-                Ok((name, arguments)) => Named {
-                    name: name.to_string(),
-                    surfaces: READABLE,
-                    arguments,
-                    aim: Aim::Use,
-                    refused: None,
-                },
-                Err(fault) => Named {
-                    name: uri,
-                    surfaces: READABLE,
-                    arguments: Arguments::none(),
-                    aim: Aim::Use,
-                    refused: Some(refusal(&fault)),
-                },
-            },
+            Wanted::Resource { uri } => self.of_resource(uri, Aim::Use, mount),
+            Wanted::Follow { uri } => self.of_resource(uri, Aim::Follow, mount),
             Wanted::Completion(completion) => self.of_completion(completion, mount),
+        }
+    }
+
+    fn of_resource(&self, uri: String, aim: Aim, mount: &Mount) -> Named {
+        match self.catalog.reads(&uri, |tool| mount.shows(tool)) {
+            Ok((name, arguments)) => Named {
+                name: name.to_string(),
+                surfaces: READABLE,
+                arguments,
+                aim,
+                refused: None,
+            },
+            Err(fault) => Named {
+                name: uri,
+                surfaces: READABLE,
+                arguments: Arguments::none(),
+                aim,
+                refused: Some(refusal(&fault)),
+            },
         }
     }
 

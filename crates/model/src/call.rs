@@ -160,6 +160,8 @@ pub enum Aim {
         /// What of its value is there already.
         value: String,
     },
+    /// To be told when it changes.
+    Follow,
 }
 
 #[cfg(test)]

@@ -146,6 +146,7 @@ limits! {
     session_idle_timeout: Duration, Millis, 30 * MINUTE, SECOND, 24 * HOUR, "A session that nobody used for this long ends.";
     subscriptions_max: usize, Count, 10_000, 1, 1_000_000, "Open subscriptions of the stateless era, of all callers; the next one is refused.";
     subscriptions_per_caller_max: usize, Count, 32, 1, 1_000_000, "Open subscriptions of one caller; the next one is refused.";
+    resource_subscriptions_max: usize, Count, 256, 1, 100_000, "Resources of whose changes one session or one subscription is told; the next one is refused.";
     streams_per_session_max: usize, Count, 8, 1, 1_000, "Listening streams of one session open at once.";
     replay_events_max: usize, Count, 256, 1, 100_000, "Events kept per session for clients that resume a stream; older ones go first.";
     replay_bytes_max: usize, Bytes, 4 * MIB, KIB, 1_024 * MIB, "Bytes of events kept per session for clients that resume a stream; older ones go first.";

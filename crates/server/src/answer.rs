@@ -5,13 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Asked, Delivery, Flow, Gateway, Mount, Progress, Released, Session, StreamId, Wanted};
+use gateway::{
+    Asked, Delivery, Flow, Gateway, Hearing, Mount, Progress, Released, Session, StreamId, Told, Wanted,
+};
 use identity::Principal;
 use model::{Refusal, RefusalCode, Reply};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 use wire::answer::{self, Said, Step};
-use wire::{Ask, Failure, Id, Profile, Reference, Request, Retry, Revision, Surface, Token, Wants, sse};
+use wire::{
+    Ask, Failure, Id, LogFilter, LogLevel, Profile, Reference, Request, Retry, Revision, Subscription,
+    Surface, Token, sse,
+};
 
 /// What somebody is told who still waits for a call that was cancelled: it was the gate, at the end of `drain_timeout`. In
 /// the stateless era a client cancels by going away; on a pipe, what a client cancelled is known.
@@ -28,6 +33,8 @@ pub(crate) struct CallAsk {
     pub(crate) declared: Profile,
     /// What it takes up.
     pub(crate) retry: Option<Box<Retry>>,
+    /// What its client wants to have logged to it, where the request says it itself (LOG-03).
+    pub(crate) logs: LogFilter,
 }
 
 /// A request: answered at once, or a call that takes its time.
@@ -38,7 +45,28 @@ pub(crate) enum Work {
     },
     Call(Box<CallAsk>),
     /// A subscription, until somebody ends it.
-    Listen(Id, Wants),
+    Listen(Id, Subscription),
+    /// Something for the conversation that it came in.
+    Note(Id, Note),
+}
+
+/// What a client of the legacy era says about its conversation.
+pub(crate) enum Note {
+    /// From this level on it wants to have logged to it.
+    Level(LogLevel),
+    /// It follows this resource no more.
+    Unfollow(String),
+}
+
+impl Note {
+    /// Takes it to heart, and says so.
+    pub(crate) fn take(self, gateway: &Gateway, hearing: &Hearing, revision: Revision, id: &Id) -> Bytes {
+        match self {
+            Self::Level(level) => hearing.wish().set(LogFilter::From(level)),
+            Self::Unfollow(uri) => gateway.unfollow(&uri, hearing),
+        }
+        gateway.server().result(revision, id, &Said::Heard)
+    }
 }
 
 /// Answers what needs no waiting; a call is handed back.
@@ -63,11 +91,12 @@ pub(crate) fn begin(
             traceparent,
             capabilities,
             retry,
+            log_level,
             ..
         } = context;
         // MRTR-01: whoever wants a completion is asked nothing.
         let declared = match &wanted {
-            Wanted::Completion(_) => Profile::NONE,
+            Wanted::Completion(_) | Wanted::Follow { .. } => Profile::NONE,
             Wanted::Tool { .. } | Wanted::Prompt { .. } | Wanted::Resource { .. } => {
                 Profile::declared(&capabilities, revision)
             }
@@ -82,6 +111,7 @@ pub(crate) fn begin(
             },
             declared,
             retry,
+            logs: log_level.map_or(LogFilter::Nothing, LogFilter::From),
         }))
     };
     let said = match ask {
@@ -89,8 +119,11 @@ pub(crate) fn begin(
         Ask::GetPrompt { name, arguments } => return work(Wanted::Prompt { name, arguments }),
         Ask::ReadResource { uri } => return work(Wanted::Resource { uri }),
         Ask::Complete(completion) => return work(Wanted::Completion(completion)),
-        Ask::Listen(wants) => return Work::Listen(id, wants),
-        Ask::Ping => Ok(Said::Pong),
+        Ask::Subscribe { uri } => return work(Wanted::Follow { uri }),
+        Ask::Unsubscribe { uri } => return Work::Note(id, Note::Unfollow(uri)),
+        Ask::SetLevel(level) => return Work::Note(id, Note::Level(level)),
+        Ask::Listen(subscription) => return Work::Listen(id, subscription),
+        Ask::Ping => Ok(Said::Heard),
         Ask::Discover => Ok(Said::Discovered(gateway.offers(principal, mount))),
         Ask::List {
             surface: Surface::Tools,
@@ -147,6 +180,7 @@ pub(crate) fn answered(
                 Delivery::Prompt(object) => Said::Prompt(object),
                 Delivery::Contents(object) => Said::Contents(object),
                 Delivery::Completion(object) => Said::Completed(object),
+                Delivery::Followed => Said::Heard,
             };
             Some(gateway.server().result(revision, id, &said))
         }
@@ -196,7 +230,7 @@ impl NamedAs {
         match wanted {
             Wanted::Tool { .. } => Self::Tool(name),
             Wanted::Prompt { .. } => Self::Prompt(name),
-            Wanted::Resource { .. } => Self::Resource(name),
+            Wanted::Resource { .. } | Wanted::Follow { .. } => Self::Resource(name),
             Wanted::Completion(completion) => match completion.of {
                 Reference::Prompt(_) => Self::Prompt(name),
                 Reference::Template(_) => Self::Resource(name),
@@ -248,15 +282,19 @@ impl Reports<'_> {
     }
 }
 
-/// Waits for `work` and reports progress meanwhile: a count that rises with each report (PROG-02).
-pub(crate) async fn with_progress<T>(
+/// Waits for `work` and reports meanwhile what its server logs, as far as it is wanted, and where there is a token progress:
+/// a count that rises with each report (PROG-02).
+pub(crate) async fn with_reports<T>(
     work: impl Future<Output = T>,
     progress: &Progress,
     revision: Revision,
-    token: &Token,
+    token: Option<&Token>,
     interval: Duration,
     reports: Reports<'_>,
 ) -> T {
+    if token.is_none() && progress.relay().logs().get() == LogFilter::Nothing {
+        return work.await;
+    }
     let began = Instant::now();
     let mut ticks = tokio::time::interval_at(began + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -270,11 +308,11 @@ pub(crate) async fn with_progress<T>(
                 relay(progress, revision, token, &reports);
                 return done;
             }
-            () = progress.changed() => relay(progress, revision, token, &reports),
+            () = progress.relay().changed() => relay(progress, revision, token, &reports),
             _ = ticks.tick() => {
-                if progress.is_relayed() {
+                let Some(token) = token.filter(|_| !progress.is_relayed()) else {
                     continue;
-                }
+                };
                 count += 1.0;
                 let seconds = began.elapsed().as_secs();
                 // The count rises with each report, whatever the service says of its own.
@@ -294,14 +332,21 @@ pub(crate) async fn with_progress<T>(
 }
 
 /// Reports what an MCP server told, in its numbers and in order, with the caller's own token.
-fn relay(progress: &Progress, revision: Revision, token: &Token, reports: &Reports<'_>) {
-    for told in progress.take() {
-        let step = Step {
-            done: told.done,
-            total: told.total,
-            text: told.message.as_deref(),
-        };
-        reports.report(answer::progress(revision, token, step));
+fn relay(progress: &Progress, revision: Revision, token: Option<&Token>, reports: &Reports<'_>) {
+    for told in progress.relay().take() {
+        match (told, token) {
+            (Told::Progress(told), Some(token)) => {
+                let step = Step {
+                    done: told.done,
+                    total: told.total,
+                    text: told.message.as_deref(),
+                };
+                reports.report(answer::progress(revision, token, step));
+            }
+            (Told::Log(message), _) => reports.report(message.notification()),
+            // Nobody asked how far it is; and changes of resources belong to no call.
+            (Told::Progress(_), None) | (Told::Updated(_), _) => {}
+        }
     }
 }
 
@@ -320,11 +365,11 @@ mod tests {
         let (channel, mut seen) = mpsc::channel(8);
         let work = tokio::time::sleep(Duration::from_millis(350));
         let reports = Reports::Channel(&channel, false);
-        with_progress(
+        with_reports(
             work,
             &Progress::default(),
             Revision::NEWEST_STATELESS,
-            &token,
+            Some(&token),
             Duration::from_millis(100),
             reports,
         )
@@ -344,11 +389,11 @@ mod tests {
         let token = Token::of(&json!(1)).unwrap();
         let (channel, mut seen) = mpsc::channel(2);
         let began = Instant::now();
-        with_progress(
+        with_reports(
             tokio::time::sleep(Duration::from_secs(10)),
             &Progress::default(),
             Revision::NEWEST_STATELESS,
-            &token,
+            Some(&token),
             Duration::from_millis(100),
             Reports::Channel(&channel, false),
         )

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::join_all;
-use gateway::{Claim, Flow, Inquiries, Session};
+use gateway::{Claim, Flow, Inquiries, Progress, Session, Wish};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::header::{Field, Fields as _};
 use wire::http::{Post, Sorted, sort};
-use wire::{Failure, Id, Inbound, Notice, Opening, Profile, Revision, Wants, answer, sse};
+use wire::{Failure, Id, Inbound, LogFilter, Notice, Opening, Profile, Revision, Subscription, answer, sse};
 
-use crate::answer::{CUT_OFF, CallAsk, Caller, Reports, Work, begin, call, with_progress};
+use crate::answer::{CUT_OFF, CallAsk, Caller, Reports, Work, begin, call, with_reports};
 use crate::http::{Face, HttpFields, find, lost};
 use crate::listening::{self, Heard};
 use crate::questions::with_questions;
@@ -153,11 +153,26 @@ async fn one(
     match inbound {
         Inbound::Request(request) => match begin(&face.0.gateway, &principal, &face.1, revision, *request) {
             Work::Answered { status, body } => whole(status, body, around),
-            Work::Listen(id, wants) => listen(face, &principal, id, wants, around),
+            Work::Listen(id, wanted) => listen(face, &principal, id, wanted, around),
+            Work::Note(id, note) => match session {
+                Some(session) => {
+                    let body = note.take(&face.0.gateway, session.hearing(), revision, &id);
+                    whole(200, Some(body), around)
+                }
+                // They exist in sessions alone.
+                None => refuse::failure(
+                    revision,
+                    Some(&id),
+                    &Failure::InvalidRequest("there is no session".to_owned()),
+                ),
+            },
             Work::Call(mut ask) => {
                 // A reader of JSON alone gets JSON, whatever else it asks for: there is no place for reports in it
                 // (HL-04).
                 ask.progress = ask.progress.filter(|_| around.events);
+                if !around.events {
+                    ask.logs = LogFilter::Nothing;
+                }
                 match session {
                     Some(session) => call_in_session(face, principal, session, ask, around).await,
                     None => call_alone(face, principal, revision, ask, around).await,
@@ -209,7 +224,7 @@ fn whole(status: u16, body: Option<Bytes>, around: &Around) -> Response {
 }
 
 /// A subscription: a stream of its own, which closing the connection ends (SUB-08).
-fn listen(face: &Face, principal: &Caller, id: Id, wants: Wants, around: &Around) -> Response {
+fn listen(face: &Face, principal: &Caller, id: Id, wanted: Subscription, around: &Around) -> Response {
     let gateway = &face.0.gateway;
     if !around.events {
         return refuse::plain(
@@ -217,7 +232,7 @@ fn listen(face: &Face, principal: &Caller, id: Id, wants: Wants, around: &Around
             "a subscription is a stream of events; accept `text/event-stream`",
         );
     }
-    let opened = match listening::subscribe(gateway, principal, &face.1, (&id, wants)) {
+    let opened = match listening::subscribe(gateway, principal, &face.1, (&id, wanted)) {
         Ok(opened) => opened,
         Err(answer) => return whole(200, answer, around),
     };
@@ -253,11 +268,13 @@ async fn call_alone(
         progress,
         traceparent,
         asked,
+        logs,
         ..
     } = *ask;
-    let flow = around.flow(traceparent, cancel, None, inquiries);
+    let mut flow = around.flow(traceparent, cancel, None, inquiries);
+    flow.progress = logging(logs);
     let gateway = Arc::clone(&face.0.gateway);
-    if around.json && progress.is_none() {
+    if around.json && progress.is_none() && logs == LogFilter::Nothing {
         let request = id.clone();
         let work = async move { call(&gateway, &principal, revision, &id, asked, &flow).await };
         // In a task of its own, so that a connection that closes cancels the call in order instead of dropping it.
@@ -273,20 +290,16 @@ async fn call_alone(
     face.0.tasks.spawn(async move {
         let interval = gateway.limits().progress_interval;
         let work = call(&gateway, &principal, revision, &id, asked, &flow);
-        let answered = match &progress {
-            None => work.await,
-            Some(token) => {
-                with_progress(
-                    work,
-                    &flow.progress,
-                    revision,
-                    token,
-                    interval,
-                    Reports::Channel(&sender, true),
-                )
-                .await
-            }
-        };
+        let reports = Reports::Channel(&sender, true);
+        let answered = with_reports(
+            work,
+            &flow.progress,
+            revision,
+            progress.as_ref(),
+            interval,
+            reports,
+        )
+        .await;
         if let Some(body) = answered.or_else(|| answer::error(revision, Some(&id), &CUT_OFF)) {
             let _ = sender.send(sse::event(None, &body)).await;
         }
@@ -310,6 +323,7 @@ async fn call_that_asks(
         traceparent,
         asked,
         retry,
+        logs,
         ..
     } = *ask;
     let gateway = Arc::clone(&face.0.gateway);
@@ -324,16 +338,20 @@ async fn call_that_asks(
     };
     let begun = match retry {
         Some(retry) => match round.resume(&retry) {
-            Ok(begun) => begun,
+            Ok(begun) => {
+                takes_up(&begun.0.progress, logs);
+                begun
+            }
             Err(failure) => return refuse::failure(revision, Some(&id), &failure),
         },
         None => {
             let cancel = face.0.closing.child_token();
-            let flow = around.flow(traceparent, cancel.clone(), None, inquiries);
+            let mut flow = around.flow(traceparent, cancel.clone(), None, inquiries);
+            flow.progress = logging(logs);
             round.begin(principal, asked, flow, &cancel)
         }
     };
-    if around.json && progress.is_none() {
+    if around.json && progress.is_none() && logs == LogFilter::Nothing {
         return match round.answer(begun).await {
             Some(body) => refuse::json(StatusCode::OK, body),
             None => refuse::with_status(503, revision, Some(&id), &CUT_OFF),
@@ -355,15 +373,8 @@ async fn call_that_asks(
             id: id.clone(),
         };
         let work = round.answer(begun);
-        let answered = async {
-            match &progress {
-                None => work.await,
-                Some(token) => {
-                    let reports = Reports::Channel(&sender, true);
-                    with_progress(work, &reporting, revision, token, interval, reports).await
-                }
-            }
-        };
+        let reports = Reports::Channel(&sender, true);
+        let answered = with_reports(work, &reporting, revision, progress.as_ref(), interval, reports);
         let answered = tokio::select! {
             biased;
             answered = answered => answered,
@@ -405,9 +416,13 @@ async fn call_in_session(
     };
     let inquiries = face.0.gateway.inquiries(&face.1, profile);
     let asks = !inquiries.profile().is_empty();
-    let flow = around.flow(traceparent, running.cancel().clone(), Some(&session), inquiries);
+    let logs = around.events && face.0.gateway.may_log(&principal, &face.1, &asked.wanted);
+    let mut flow = around.flow(traceparent, running.cancel().clone(), Some(&session), inquiries);
+    if logs {
+        flow.progress = Arc::new(Progress::with(Arc::clone(session.hearing().wish())));
+    }
     let gateway = Arc::clone(&face.0.gateway);
-    if around.json && progress.is_none() && !asks {
+    if around.json && progress.is_none() && !asks && !logs {
         let work = async move {
             let _running = running;
             call(&gateway, &principal, revision, &id, asked, &flow).await
@@ -431,10 +446,15 @@ async fn call_in_session(
         let reports = Reports::Stream(&session, stream);
         let work = call(&gateway, &principal, revision, &id, asked, &flow);
         let work = with_questions(work, &flow.inquiries, revision, session.posed(), reports);
-        let answered = match &progress {
-            None => work.await,
-            Some(token) => with_progress(work, &flow.progress, revision, token, interval, reports).await,
-        };
+        let answered = with_reports(
+            work,
+            &flow.progress,
+            revision,
+            progress.as_ref(),
+            interval,
+            reports,
+        )
+        .await;
         // Its id is free when its answer can be read, and not a moment later.
         drop(running);
         if let Some(body) = answered {
@@ -500,6 +520,7 @@ async fn element(
             Work::Answered { body, .. } => body,
             // Batches are of one revision, in which there are none.
             Work::Listen(..) => None,
+            Work::Note(id, note) => Some(note.take(&face.0.gateway, session.hearing(), revision, &id)),
             Work::Call(ask) => {
                 let CallAsk {
                     id,
@@ -560,8 +581,23 @@ impl Around {
             progress: Arc::default(),
             session: session.map(|session| session.id().clone()),
             inquiries,
+            hearing: session.map(|session| Arc::clone(session.hearing())),
         }
     }
+}
+
+/// The progress of a call of the stateless era that wants these messages for a log.
+pub(crate) fn logging(logs: LogFilter) -> Arc<Progress> {
+    match logs {
+        LogFilter::Nothing => Arc::default(),
+        LogFilter::From(_) | LogFilter::Everything => Arc::new(Progress::with(Arc::new(Wish::new(logs)))),
+    }
+}
+
+/// A parked call goes on, for a request that wants these messages: those that came meanwhile were for nobody (C5).
+pub(crate) fn takes_up(progress: &Progress, logs: LogFilter) {
+    progress.relay().forget_logs();
+    progress.relay().logs().set(logs);
 }
 
 // === reading ===

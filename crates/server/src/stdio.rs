@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use gateway::{Claim, Flow, Gateway, Inquiries, Mount, Posed, Progress, Running, RunningRequest, Wanted};
+use gateway::{
+    Claim, Flow, Gateway, Hearing, Inquiries, Mount, Posed, Progress, Running, RunningRequest, Wanted,
+};
 use identity::Principal;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -15,10 +17,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wire::stdio::{Line, sort};
-use wire::{Failure, Id, Inbound, Notice, Profile, Revision, Token, Wants, answer, inquiry};
+use wire::{
+    Failure, Id, Inbound, LogFilter, Notice, Profile, Revision, Subscription, Token, answer, inquiry,
+};
 
-use crate::answer::{CUT_OFF, CallAsk, Reports, Work, begin, call, with_progress};
+use crate::answer::{CUT_OFF, CallAsk, Reports, Work, begin, call, with_reports};
 use crate::listening::{self, Heard};
+use crate::post::{logging, takes_up};
 use crate::questions::with_questions;
 use crate::rounds::Round;
 
@@ -68,6 +73,8 @@ pub async fn stdio(
         ended: CancellationToken::new(),
         posed: Posed::default(),
         profile: Arc::default(),
+        // Before a level is set, a server may say what it likes (LOG-02).
+        hearing: Arc::new(Hearing::new(LogFilter::Everything, limits)),
     };
     let late = CancellationToken::new();
     let clock = tokio::spawn(ring(shutdown.clone(), late.clone(), limits.drain_timeout));
@@ -160,6 +167,8 @@ struct Pipe {
     posed: Posed,
     /// What the client can be asked that opened a conversation of the legacy era, once it did.
     profile: Arc<OnceLock<Profile>>,
+    /// What the client of the legacy era is told outside of answers.
+    hearing: Arc<Hearing>,
 }
 
 impl Pipe {
@@ -228,7 +237,13 @@ impl Pipe {
                 // Behind the answer, and only to a client of the legacy era (C1).
                 if is_first && offers.changes {
                     let listener = self.gateway.listen(&self.principal, &self.mount);
-                    tokio::spawn(listening::of_pipe(listener, self.out.clone(), self.ended.clone()));
+                    tokio::spawn(listening::of_pipe(
+                        Arc::clone(&self.gateway),
+                        listener,
+                        Arc::clone(&self.hearing),
+                        self.out.clone(),
+                        self.ended.clone(),
+                    ));
                 }
             }
             Line::One { revision, inbound } => self.one(revision, inbound).await,
@@ -289,6 +304,9 @@ impl Pipe {
                         Some(running) => Begun::Call(ask, running),
                         None => Begun::Said(still_running(revision, &ask.id)),
                     },
+                    Work::Note(id, note) => {
+                        Begun::Said(Some(note.take(&self.gateway, &self.hearing, revision, &id)))
+                    }
                     Work::Listen(id, wants) => match self.running.start(&id) {
                         Some(running) => Begun::Listen(id, wants, running),
                         None => Begun::Said(still_running(revision, &id)),
@@ -308,8 +326,8 @@ impl Pipe {
     }
 
     /// Serves a subscription beside everything else.
-    async fn listen(&self, id: Id, wants: Wants, running: RunningRequest) {
-        let opened = listening::subscribe(&self.gateway, &self.principal, &self.mount, (&id, wants));
+    async fn listen(&self, id: Id, wanted: Subscription, running: RunningRequest) {
+        let opened = listening::subscribe(&self.gateway, &self.principal, &self.mount, (&id, wanted));
         let opened = match opened {
             Ok(opened) => opened,
             Err(answer) => return self.say(answer).await,
@@ -342,13 +360,21 @@ impl Pipe {
             (_, false) => Profile::NONE,
         };
         let profile = match &ask.asked.wanted {
-            Wanted::Completion(_) => Profile::NONE,
+            Wanted::Completion(_) | Wanted::Follow { .. } => Profile::NONE,
             Wanted::Tool { .. } | Wanted::Prompt { .. } | Wanted::Resource { .. } => profile,
         };
         let inquiries = self.gateway.inquiries(&self.mount, profile);
         let (id, token) = (ask.id.clone(), ask.progress.clone());
         let answered = if is_legacy || ask.retry.is_none() && inquiries.profile().is_empty() {
-            let flow = self.flow(ask.traceparent, running.cancel().clone(), inquiries);
+            let mut flow = self.flow(ask.traceparent, running.cancel().clone(), inquiries);
+            if is_legacy {
+                flow.hearing = Some(Arc::clone(&self.hearing));
+            }
+            flow.progress = match (is_legacy, alone) {
+                (true, true) => Arc::new(Progress::with(Arc::clone(self.hearing.wish()))),
+                (true, false) => Arc::default(),
+                (false, _) => logging(ask.logs),
+            };
             let reports = Reports::Channel(&self.out, false);
             let work = call(&self.gateway, &self.principal, revision, &id, ask.asked, &flow);
             let work = with_questions(work, &flow.inquiries, revision, &self.posed, reports);
@@ -381,12 +407,16 @@ impl Pipe {
         };
         let begun = match &ask.retry {
             Some(retry) => match round.resume(retry) {
-                Ok(begun) => begun,
+                Ok(begun) => {
+                    takes_up(&begun.0.progress, ask.logs);
+                    begun
+                }
                 Err(failure) => return answer::error(revision, Some(&ask.id), &failure),
             },
             None => {
                 let cancel = CancellationToken::new();
-                let flow = self.flow(ask.traceparent, cancel.clone(), inquiries);
+                let mut flow = self.flow(ask.traceparent, cancel.clone(), inquiries);
+                flow.progress = logging(ask.logs);
                 round.begin(Arc::clone(&self.principal), ask.asked, flow, &cancel)
             }
         };
@@ -414,6 +444,7 @@ impl Pipe {
             progress: Arc::default(),
             session: None,
             inquiries,
+            hearing: None,
         }
     }
 
@@ -424,14 +455,9 @@ impl Pipe {
         revision: Revision,
         token: Option<&Token>,
     ) -> T {
-        match token {
-            None => work.await,
-            Some(token) => {
-                let interval = self.gateway.limits().progress_interval;
-                let reports = Reports::Channel(&self.out, false);
-                with_progress(work, progress, revision, token, interval, reports).await
-            }
-        }
+        let interval = self.gateway.limits().progress_interval;
+        let reports = Reports::Channel(&self.out, false);
+        with_reports(work, progress, revision, token, interval, reports).await
     }
 
     /// A place for a task; `None` only if the pipe is gone.
@@ -461,7 +487,7 @@ enum Begun {
     /// A call, whose id is in use until it has ended.
     Call(Box<CallAsk>, RunningRequest),
     /// A subscription.
-    Listen(Id, Wants, RunningRequest),
+    Listen(Id, Subscription, RunningRequest),
 }
 
 /// The answer to a request whose id is in use.

@@ -5,9 +5,12 @@
 //! word, except with servers of the stateless era, which know no conversations.
 
 mod asking;
+mod audience;
 mod conversation;
 mod exchange;
 mod fault;
+mod following;
+mod lanes;
 mod mailbox;
 mod opening;
 mod overheard;
@@ -23,9 +26,9 @@ use std::time::Duration;
 
 use audit::Recorded;
 use bytes::Bytes;
-use catalog::{Catalog, ServerTool, Tool};
+use catalog::{Abilities, Catalog, ServerTool, Tool};
 use config::{CommandSettings, ServerSettings, Sharing, Transport, UrlSettings};
-use model::{Aim, Call, CallerKey, JsonLimits, Limits, Object, UpstreamName, Value};
+use model::{Aim, Call, JsonLimits, Limits, Object, UpstreamName, Value};
 use policy::Permitted;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
@@ -48,8 +51,11 @@ use crate::service::ServiceFault;
 use crate::streamable::Streamable;
 
 use asking::Bounds;
+use audience::Audience;
 use conversation::{Beside, Conversation};
 pub use fault::PeerFault;
+pub use lanes::Lane;
+use lanes::{LaneKey, Lanes};
 use opening::{OnStream, Opener, Wanted};
 use overheard::{Asks, Guard};
 use pipe::{Ear, Mouth};
@@ -67,8 +73,7 @@ pub struct Peer {
     opener: Opener,
     idle_stop: Duration,
     list_age_max: Duration,
-    sessions_max: usize,
-    lanes: Mutex<HashMap<LaneKey, Slot>>,
+    lanes: Lanes,
     /// The revision that the server was found to speak the last time.
     known: Mutex<Option<Revision>>,
     requests: AtomicU64,
@@ -90,53 +95,6 @@ enum Far {
         transport: Transport,
         url: String,
     },
-}
-
-/// The conversation of one lane, once it is open. Whoever opens it holds the lock.
-type Slot = Arc<tokio::sync::Mutex<Option<Arc<Conversation>>>>;
-
-/// Whose conversation a call may use.
-#[derive(Debug, Clone)]
-pub struct Lane {
-    /// The caller.
-    pub caller: CallerKey,
-    /// The session that the call came in, where its client has one.
-    pub session: Option<String>,
-    /// What the server may ask the caller of this call.
-    pub inquiries: Arc<Inquiries>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum LaneKey {
-    /// Everybody's, of those who can be asked the same.
-    All(Profile),
-    /// Our own: for listing, never for a caller.
-    Own,
-    /// One caller's. What its server may ask is said once, when it is opened (HOP-09).
-    Caller(CallerKey, Profile),
-    /// One session's of one caller.
-    Session(CallerKey, String, Profile),
-}
-
-impl LaneKey {
-    /// What the server of its conversation may ask.
-    const fn profile(&self) -> Profile {
-        match self {
-            Self::Own => Profile::NONE,
-            Self::All(profile) | Self::Caller(_, profile) | Self::Session(_, _, profile) => *profile,
-        }
-    }
-}
-
-/// For whom a child counts.
-impl std::fmt::Display for LaneKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::All(_) => f.write_str("all"),
-            Self::Own => f.write_str("own"),
-            Self::Caller(caller, _) | Self::Session(caller, ..) => write!(f, "{caller:?}"),
-        }
-    }
 }
 
 /// What a server said to a call.
@@ -168,9 +126,21 @@ pub struct Survey {
 impl Survey {
     /// Whether it says that it completes arguments. In the oldest revision there is no word for it; what completes there is
     /// found out by asking.
-    #[must_use]
-    pub fn completes(&self) -> bool {
+    fn completes(&self) -> bool {
         self.opened.capabilities.contains_key("completions") || !self.opened.revision.has_completions()
+    }
+
+    /// What it says that it does beside lists and calls.
+    #[must_use]
+    pub fn abilities(&self) -> Abilities {
+        let capabilities = &self.opened.capabilities;
+        let resources = capabilities.get("resources");
+        Abilities {
+            completes: self.completes(),
+            logs: capabilities.contains_key("logging"),
+            subscribes: resources.and_then(|resources| resources.get("subscribe"))
+                == Some(&Value::Bool(true)),
+        }
     }
 
     /// What it has of a kind.
@@ -257,6 +227,7 @@ impl Peer {
             .and_then(Revision::parse)
             .map_or(Wanted::Any, Wanted::Only);
         Self {
+            lanes: Lanes::new(limits.upstream_sessions_max, &guard.1),
             name: settings.name.clone(),
             far,
             sharing: settings.sharing,
@@ -275,12 +246,12 @@ impl Peer {
                     upstream: settings.name.clone(),
                     profile: Profile::NONE,
                 },
+                audience: Arc::default(),
+                is_shared: false,
                 probe_timeout: limits.upstream_probe_timeout,
             },
             idle_stop,
             list_age_max: limits.upstream_list_age_max,
-            sessions_max: limits.upstream_sessions_max,
-            lanes: Mutex::default(),
             known: Mutex::default(),
             requests: AtomicU64::new(0),
             closing: CancellationToken::new(),
@@ -396,13 +367,28 @@ impl Peer {
                     return Err(PeerFault::Drifted(drift).into());
                 }
                 self.requests.fetch_add(1, Ordering::AcqRel);
+                if let Some(hearer) = &lane.hearer
+                    && !key.is_shared()
+                    && !conversation.opened().is_stateless()
+                {
+                    conversation.audience().admit(hearer);
+                }
                 let beside = Beside {
                     progress,
+                    hearer: lane.hearer.as_ref(),
                     inquiries,
                     profile,
                     answers: answers.as_ref(),
                 };
-                match conversation.call(&say, &params, trip, beside).await {
+                let asked = match (&say, &lane.hearer) {
+                    (Say::Subscribe { uri }, Some(hearer)) => {
+                        // Before the server is asked, so that nothing is missed that it tells at once.
+                        conversation.audience().follow(uri, hearer);
+                        conversation.follow(uri, trip, beside).await
+                    }
+                    _ => conversation.call(&say, &params, trip, beside).await,
+                };
+                match asked {
                     Ok(Ok(result)) => {
                         let revision = conversation.opened().revision;
                         let json = self.opener.bounds.json;
@@ -479,9 +465,8 @@ impl Peer {
     /// Ends every conversation, and with them what was started; opens no more.
     pub async fn close(&self) {
         self.closing.cancel();
-        let slots: Vec<Slot> = self.lanes().drain().map(|(_, slot)| slot).collect();
-        for slot in slots {
-            if let Some(conversation) = slot.lock().await.take() {
+        for slot in self.lanes.drain() {
+            if let Some(conversation) = slot.open.lock().await.take() {
                 conversation.end().await;
             }
         }
@@ -489,13 +474,7 @@ impl Peer {
 
     fn key(&self, lane: &Lane, profile: Profile) -> LaneKey {
         let is_stateless = self.known().is_some_and(|revision| !revision.has_sessions());
-        match (self.sharing, &lane.session) {
-            // Each request says for itself what may be asked meanwhile.
-            _ if is_stateless => LaneKey::All(Profile::NONE),
-            (Sharing::Shared, _) => LaneKey::All(profile),
-            (Sharing::PerCaller, _) | (Sharing::PerSession, None) => LaneKey::Caller(lane.caller, profile),
-            (Sharing::PerSession, Some(session)) => LaneKey::Session(lane.caller, session.clone(), profile),
-        }
+        LaneKey::of(lane, self.sharing, is_stateless, profile)
     }
 
     /// The open conversation of a lane, with a list of tools that is neither known to have changed nor too old: servers of
@@ -509,12 +488,12 @@ impl Peer {
         if self.closing.is_cancelled() {
             return Err(PeerFault::Closing);
         }
-        let slot = self.slot(key)?;
+        let slot = self.lanes.slot(key)?;
         let late = PeerFault::Late {
             after: None,
             sent: false,
         };
-        let mut open = tokio::time::timeout_at(deadline, slot.lock())
+        let mut open = tokio::time::timeout_at(deadline, slot.open.lock())
             .await
             .map_err(|_| late)?;
         if let Some(conversation) = open.as_ref().filter(|conversation| conversation.is_open()) {
@@ -530,11 +509,14 @@ impl Peer {
             return Ok(conversation);
         }
         *open = None;
-        let opened = self.open(key, deadline).await.map_err(PeerFault::unsent);
+        let opened = self
+            .open((key, &slot.audience), deadline)
+            .await
+            .map_err(PeerFault::unsent);
         let conversation = match opened {
             Ok(conversation) => Arc::new(conversation),
             Err(fault) => {
-                self.forget(key, &slot);
+                self.lanes.forget(key, &slot);
                 return Err(fault);
             }
         };
@@ -542,17 +524,22 @@ impl Peer {
         self.read_lists(&conversation, deadline, catalog)
             .await
             .map_err(PeerFault::unsent)?;
+        conversation.follow_again(deadline).await;
         *open = Some(Arc::clone(&conversation));
         if !conversation.opened().revision.has_sessions() && *key != LaneKey::Own {
-            self.is_everybodys(key, &slot);
+            self.lanes.is_everybodys(key, &slot);
         }
         self.sweep();
         Ok(conversation)
     }
 
-    async fn open(&self, key: &LaneKey, deadline: Instant) -> Result<Conversation, PeerFault> {
+    async fn open(
+        &self,
+        (key, audience): (&LaneKey, &Arc<Audience>),
+        deadline: Instant,
+    ) -> Result<Conversation, PeerFault> {
         let known = *self.known();
-        let opener = self.opener.with(key.profile());
+        let opener = self.opener.with(key.profile(), (audience, key.is_shared()));
         match &self.far {
             Far::Command { children, .. } => match children.get() {
                 Some(children) => {
@@ -684,41 +671,6 @@ impl Peer {
         }
     }
 
-    fn slot(&self, key: &LaneKey) -> Result<Slot, PeerFault> {
-        let mut lanes = self.lanes();
-        if let Some(slot) = lanes.get(key) {
-            return Ok(Arc::clone(slot));
-        }
-        if lanes.len() >= self.sessions_max {
-            return Err(PeerFault::Full {
-                max: self.sessions_max,
-            });
-        }
-        let slot = Slot::default();
-        lanes.insert(key.clone(), Arc::clone(&slot));
-        Ok(slot)
-    }
-
-    /// Gives a conversation to everybody, now that its server is known to be of the stateless era: the next call looks for it
-    /// there.
-    fn is_everybodys(&self, key: &LaneKey, slot: &Slot) {
-        let everybody = LaneKey::All(Profile::NONE);
-        let mut lanes = self.lanes();
-        if *key != everybody && !lanes.contains_key(&everybody) {
-            lanes.insert(everybody, Arc::clone(slot));
-            lanes.remove(key);
-        }
-    }
-
-    /// Takes out a lane that nothing came of, unless somebody else waits for it.
-    fn forget(&self, key: &LaneKey, slot: &Slot) {
-        let mut lanes = self.lanes();
-        // The map's and the caller's own.
-        if Arc::strong_count(slot) <= 2 && lanes.get(key).is_some_and(|known| Arc::ptr_eq(known, slot)) {
-            lanes.remove(key);
-        }
-    }
-
     /// Starts the task that ends idle conversations, once. It ends with the peer.
     fn sweep(self: &Arc<Self>) {
         let (own, every, closing) = (Arc::downgrade(self), self.idle_stop, self.closing.clone());
@@ -740,30 +692,25 @@ impl Peer {
         let Some(before) = Instant::now().checked_sub(self.idle_stop) else {
             return;
         };
-        let slots: Vec<(LaneKey, Slot)> = self
-            .lanes()
-            .iter()
-            .map(|(key, slot)| (key.clone(), Arc::clone(slot)))
-            .collect();
-        for (key, slot) in slots {
+        for (key, slot) in self.lanes.all() {
             // Whoever holds it is opening or about to call.
-            let Ok(mut open) = slot.try_lock() else { continue };
+            let Ok(mut open) = slot.open.try_lock() else {
+                continue;
+            };
             let is_over = open
                 .as_ref()
                 .is_none_or(|conversation| !conversation.is_open() || conversation.is_idle_since(before));
+            // What is followed is use.
+            let is_over = is_over && slot.audience.followed().is_empty();
             if is_over {
                 let ended = open.take();
                 drop(open);
-                self.forget(&key, &slot);
+                self.lanes.forget(&key, &slot);
                 if let Some(conversation) = ended {
                     conversation.end().await;
                 }
             }
         }
-    }
-
-    fn lanes(&self) -> MutexGuard<'_, HashMap<LaneKey, Slot>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn known(&self) -> MutexGuard<'_, Option<Revision>> {
@@ -782,12 +729,14 @@ fn say<'c>(offered: &'c ServerTool, call: &'c Call, arguments: &'c Object) -> Sa
             others: arguments,
         };
     }
+    let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or(name);
+    if call.aim == Aim::Follow {
+        return Say::Subscribe { uri };
+    }
     match offered.surface() {
         Surface::Tools => Say::Call { name, arguments },
         Surface::Prompts => Say::Get { name, arguments },
-        Surface::Resources | Surface::Templates => Say::Read {
-            uri: arguments.get("uri").and_then(Value::as_str).unwrap_or(name),
-        },
+        Surface::Resources | Surface::Templates => Say::Read { uri },
     }
 }
 

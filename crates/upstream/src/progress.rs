@@ -1,42 +1,30 @@
 //! How far a call is, for whoever reports it: what a service says of its work, or what an MCP server tells by itself.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::Notify;
+use crate::relay::{Relay, Step, Told, Wish};
 
-/// What was told and is not reported yet. Of a server that tells more than can be reported, the oldest goes.
-const WAITING_MAX: usize = 64;
-
-/// How much of running work is done.
+/// How much of running work is done, and what its server tells meanwhile.
 #[derive(Debug)]
 pub struct Progress {
     percent: AtomicU8,
-    relay: Mutex<Relay>,
-    told: Notify,
-}
-
-/// What an MCP server told of its progress.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Told {
-    /// How much is done. Finite.
-    pub done: f64,
-    /// Of how much, where it says. Finite.
-    pub total: Option<f64>,
-    /// In its words. Untrusted.
-    pub message: Option<String>,
-}
-
-#[derive(Debug, Default)]
-struct Relay {
-    is_on: bool,
-    last: Option<f64>,
-    waiting: VecDeque<Told>,
+    is_told: AtomicBool,
+    last: Mutex<Option<f64>>,
+    relay: Relay,
 }
 
 impl Progress {
     const UNSAID: u8 = u8::MAX;
+
+    /// Of a call whose caller wants to have logged to him what this says.
+    #[must_use]
+    pub fn with(logs: Arc<Wish>) -> Self {
+        Self {
+            relay: Relay::with(logs),
+            ..Self::default()
+        }
+    }
 
     pub(crate) fn note(&self, percent: Option<u8>) {
         if let Some(percent) = percent {
@@ -53,42 +41,29 @@ impl Progress {
 
     /// From now on, only what a server tells is progress: numbers of two makers would not rise together (PROG-02).
     pub(crate) fn is_told(&self) {
-        self.relay().is_on = true;
+        self.is_told.store(true, Ordering::Release);
     }
 
     /// Whether only what a server tells is progress.
     #[must_use]
     pub fn is_relayed(&self) -> bool {
-        self.relay().is_on
+        self.is_told.load(Ordering::Acquire)
     }
 
     /// Takes what a server told. Progress that does not rise is none (PROG-02).
-    pub(crate) fn tell(&self, told: Told) {
-        let mut relay = self.relay();
-        if relay.last.is_some_and(|last| told.done <= last) {
+    pub(crate) fn tell(&self, step: Step) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_some_and(|last| step.done <= last) {
             return;
         }
-        relay.last = Some(told.done);
-        if relay.waiting.len() >= WAITING_MAX {
-            relay.waiting.pop_front();
-        }
-        relay.waiting.push_back(told);
-        drop(relay);
-        self.told.notify_one();
+        *last = Some(step.done);
+        self.relay.tell(Told::Progress(step));
     }
 
-    /// What was told and not yet taken, in order.
-    pub fn take(&self) -> Vec<Told> {
-        self.relay().waiting.drain(..).collect()
-    }
-
-    /// Waits until something was told. Dropping the future loses nothing.
-    pub async fn changed(&self) {
-        self.told.notified().await;
-    }
-
-    fn relay(&self) -> MutexGuard<'_, Relay> {
-        self.relay.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What its server tells.
+    #[must_use]
+    pub const fn relay(&self) -> &Relay {
+        &self.relay
     }
 }
 
@@ -96,8 +71,9 @@ impl Default for Progress {
     fn default() -> Self {
         Self {
             percent: AtomicU8::new(Self::UNSAID),
-            relay: Mutex::default(),
-            told: Notify::new(),
+            is_told: AtomicBool::new(false),
+            last: Mutex::new(None),
+            relay: Relay::default(),
         }
     }
 }
@@ -116,8 +92,8 @@ mod tests {
         }
     }
 
-    fn told(done: f64) -> Told {
-        Told {
+    fn step(done: f64) -> Step {
+        Step {
             done,
             total: None,
             message: None,
@@ -128,22 +104,11 @@ mod tests {
     fn prog_02_what_a_server_tells_rises_and_comes_in_order() {
         let progress = Progress::default();
         for done in [0.5, 0.5, 0.25, 1.0, 7.0, 6.0] {
-            progress.tell(told(done));
+            progress.tell(step(done));
         }
-        assert_eq!(progress.take(), [told(0.5), told(1.0), told(7.0)]);
-        assert_eq!(progress.take(), []);
-        progress.tell(told(7.0));
-        assert_eq!(progress.take(), [], "also what was taken counts");
-    }
-
-    #[test]
-    fn of_a_flood_the_newest_stays() {
-        let progress = Progress::default();
-        for done in 0..=u32::try_from(WAITING_MAX).unwrap() {
-            progress.tell(told(f64::from(done)));
-        }
-        let taken = progress.take();
-        assert_eq!(taken.len(), WAITING_MAX);
-        assert_eq!(taken.first(), Some(&told(1.0)));
+        let told = [0.5, 1.0, 7.0].map(|done| Told::Progress(step(done)));
+        assert_eq!(progress.relay().take(), told);
+        progress.tell(step(7.0));
+        assert_eq!(progress.relay().take(), [], "also what was taken counts");
     }
 }

@@ -25,8 +25,8 @@ pub enum Said {
     Opened(Offers),
     /// To `server/discover`.
     Discovered(Offers),
-    /// To `ping`.
-    Pong,
+    /// To `ping`, and to whatever only has to be heard.
+    Heard,
     /// To `tools/list`.
     Tools(Page),
     /// To the other lists.
@@ -52,6 +52,10 @@ pub struct Offers {
     pub completions: bool,
     /// Whether changes of lists are told.
     pub changes: bool,
+    /// Whether changes of single resources are told.
+    pub updates: bool,
+    /// Messages for a log.
+    pub logs: bool,
 }
 
 /// Who answers, and how long answers may be kept: the same for every message of a server.
@@ -113,10 +117,17 @@ impl Server {
             capabilities.insert("prompts".to_owned(), list());
         }
         if offers.resources {
-            capabilities.insert("resources".to_owned(), list());
+            let mut resources = list();
+            if let Some(resources) = resources.as_object_mut().filter(|_| offers.updates) {
+                resources.insert("subscribe".to_owned(), Value::Bool(true));
+            }
+            capabilities.insert("resources".to_owned(), resources);
         }
         if offers.completions && revision.has_completions() {
             capabilities.insert("completions".to_owned(), json!({}));
+        }
+        if offers.logs {
+            capabilities.insert("logging".to_owned(), json!({}));
         }
         Value::Object(capabilities)
     }
@@ -280,7 +291,7 @@ impl Serialize for Body<'_> {
                     map.serialize_entry("instructions", instructions)?;
                 }
             }
-            Said::Pong => {}
+            Said::Heard => {}
             Said::Tools(page) => {
                 let name = |tool: &'_ Definition| -> String {
                     let whole = tool.name.as_str();
@@ -321,7 +332,7 @@ impl Serialize for Body<'_> {
                     map.serialize_entry("ttlMs", kept.unwrap_or(&Value::from(0)))?;
                     map.serialize_entry("cacheScope", "private")?;
                 }
-                Said::Opened(_) | Said::Pong | Said::Called(_) | Said::Prompt(_) | Said::Completed(_) => {}
+                Said::Opened(_) | Said::Heard | Said::Called(_) | Said::Prompt(_) | Said::Completed(_) => {}
             }
         }
         let mut meta = match said {
@@ -330,7 +341,7 @@ impl Serialize for Body<'_> {
                 let meta = object.get("_meta").and_then(Value::as_object);
                 meta.cloned().unwrap_or_default()
             }
-            Said::Opened(_) | Said::Discovered(_) | Said::Pong | Said::Tools(_) | Said::Items(_) => {
+            Said::Opened(_) | Said::Discovered(_) | Said::Heard | Said::Tools(_) | Said::Items(_) => {
                 Object::new()
             }
         };

@@ -9,8 +9,9 @@ use crate::context::{Identity, identity_of, params_are_object};
 use crate::envelope::{Params, object_of, text_of};
 use crate::failure::{Failure, quoted};
 use crate::id::Id;
+use crate::log::LogLevel;
 use crate::revision::{Era, Revision};
-use crate::subscription::Wants;
+use crate::subscription::Subscription;
 use crate::surface::Surface;
 
 /// What a request asks for.
@@ -50,8 +51,20 @@ pub enum Ask {
     },
     /// `completion/complete`.
     Complete(Completion),
+    /// `resources/subscribe`: to be told when a resource changes.
+    Subscribe {
+        /// As asked.
+        uri: String,
+    },
+    /// `resources/unsubscribe`: to be told of it no more.
+    Unsubscribe {
+        /// As asked.
+        uri: String,
+    },
+    /// `logging/setLevel`: from which level on this session wants to have logged to it.
+    SetLevel(LogLevel),
     /// `subscriptions/listen`: to be told what changes, until somebody ends it.
-    Listen(Wants),
+    Listen(Subscription),
 }
 
 /// What is to be completed.
@@ -109,6 +122,9 @@ impl Ask {
             Self::GetPrompt { .. } => "prompts/get",
             Self::ReadResource { .. } => "resources/read",
             Self::Complete(_) => "completion/complete",
+            Self::Subscribe { .. } => "resources/subscribe",
+            Self::Unsubscribe { .. } => "resources/unsubscribe",
+            Self::SetLevel(_) => "logging/setLevel",
             Self::Listen(_) => "subscriptions/listen",
         }
     }
@@ -127,8 +143,10 @@ impl Ask {
                     | "resources/read"
                     | "completion/complete",
                 _
-            ) | ("initialize" | "ping", Era::Legacy)
-                | ("server/discover" | "subscriptions/listen", Era::Modern)
+            ) | (
+                "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe",
+                Era::Legacy
+            ) | ("server/discover" | "subscriptions/listen", Era::Modern)
         )
     }
 
@@ -164,7 +182,21 @@ impl Ask {
                 let uri = text(params.uri, "uri")?;
                 Ok(Self::ReadResource { uri })
             }
-            "subscriptions/listen" => Wants::read(params, limits).map(Self::Listen),
+            "resources/subscribe" => {
+                let uri = text(params.uri, "uri")?;
+                Ok(Self::Subscribe { uri })
+            }
+            "resources/unsubscribe" => {
+                let uri = text(params.uri, "uri")?;
+                Ok(Self::Unsubscribe { uri })
+            }
+            "logging/setLevel" => {
+                let level = text(params.level, "level")?;
+                let known = LogLevel::parse(&level).map(Self::SetLevel);
+                known
+                    .ok_or_else(|| Failure::InvalidParams(format!("`level` is one of {}", LogLevel::names())))
+            }
+            "subscriptions/listen" => Subscription::read(params, limits).map(Self::Listen),
             "completion/complete" => Completion::read(params, limits).map(Self::Complete),
             _ => match Surface::of(method) {
                 Some(surface) => {

@@ -7,25 +7,14 @@ use model::{JsonLimits, Object, Value};
 use crate::envelope::{Params, ParamsShape, object_of};
 use crate::failure::Failure;
 use crate::id::Token;
+use crate::log::LogLevel;
 use crate::retry::Retry;
 
 /// Reserved `_meta` keys of the stateless era (BASE-13 to BASE-20).
 pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-
-/// What a client may ask to be logged to it, from the most to the least.
-const LOG_LEVELS: [&str; 8] = [
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-];
+pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// Name and version of a program, as it states them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +38,8 @@ pub struct Context {
     pub traceparent: Option<String>,
     /// What it takes up, where it is the next round of a call that asked something (MRTR-04). Never in the legacy era.
     pub retry: Option<Box<Retry>>,
+    /// From which level on its client wants to have logged to it (LOG-03). In the legacy era it stands in the session.
+    pub log_level: Option<LogLevel>,
 }
 
 /// The `_meta` of a message, read once.
@@ -101,21 +92,22 @@ impl Meta {
                     .map_err(|text| Failure::MetaInvalid(format!("`{CLIENT_INFO}`: {text}")))?,
             ),
         };
-        // We log nothing to clients, whatever the level (LOG-03); a level that is none is told all the same.
-        if let Some(level) = self.0.get(LOG_LEVEL)
-            && !level.as_str().is_some_and(|level| LOG_LEVELS.contains(&level))
-        {
-            return Err(Failure::InvalidParams(format!(
-                "`{LOG_LEVEL}` is one of {}",
-                LOG_LEVELS.join(", ")
-            )));
-        }
+        let log_level = match self.0.get(LOG_LEVEL) {
+            None => None,
+            Some(level) => {
+                let known = level.as_str().and_then(LogLevel::parse);
+                let fault =
+                    || Failure::InvalidParams(format!("`{LOG_LEVEL}` is one of {}", LogLevel::names()));
+                Some(known.ok_or_else(fault)?)
+            }
+        };
         Ok(Context {
             progress: self.progress()?,
             client,
             capabilities,
             traceparent: self.traceparent(),
             retry: None,
+            log_level,
         })
     }
 

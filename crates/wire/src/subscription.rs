@@ -11,7 +11,16 @@ use crate::failure::Failure;
 use crate::id::Id;
 use crate::surface::Surface;
 
-/// What a client wants to be told (SUB-01). What it does not name it does not want.
+/// What a client subscribes to (SUB-01). What it does not name it does not want.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subscription {
+    /// Changes of lists.
+    pub wants: Wants,
+    /// The resources of whose changes it wants to be told; each once.
+    pub uris: Vec<String>,
+}
+
+/// Of which lists somebody wants to hear.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wants {
     /// Changes of the list of tools.
@@ -25,7 +34,7 @@ pub struct Wants {
 /// Marks everything that belongs to a subscription (SUB-03).
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-impl Wants {
+impl Subscription {
     pub(crate) fn read(params: &Params<'_>, limits: &Limits) -> Result<Self, Failure> {
         let Some(raw) = params.notifications else {
             return Err(Failure::InvalidParams("`notifications` is missing".to_owned()));
@@ -38,24 +47,38 @@ impl Wants {
                 "`notifications.{name}` is true or false"
             ))),
         };
-        let uris = object.get("resourceSubscriptions");
-        let are_texts = uris.is_none_or(|uris| {
-            uris.as_array()
-                .is_some_and(|uris| uris.iter().all(Value::is_string))
-        });
-        if !are_texts {
-            return Err(Failure::InvalidParams(
-                "`notifications.resourceSubscriptions` is an array of texts".to_owned(),
-            ));
+        let mut uris: Vec<String> = Vec::new();
+        if let Some(wanted) = object.get("resourceSubscriptions") {
+            let texts = || {
+                Failure::InvalidParams(
+                    "`notifications.resourceSubscriptions` is an array of texts".to_owned(),
+                )
+            };
+            for uri in wanted.as_array().ok_or_else(texts)? {
+                let uri = uri.as_str().ok_or_else(texts)?.to_owned();
+                if uris.len() >= limits.resource_subscriptions_max {
+                    return Err(Failure::InvalidParams(format!(
+                        "`notifications.resourceSubscriptions` has at most {} entries",
+                        limits.resource_subscriptions_max
+                    )));
+                }
+                if !uris.contains(&uri) {
+                    uris.push(uri);
+                }
+            }
         }
-        // Updates of single resources are not told; the acknowledgement says so by leaving them out.
         Ok(Self {
-            tools: flag("toolsListChanged")?,
-            prompts: flag("promptsListChanged")?,
-            resources: flag("resourcesListChanged")?,
+            wants: Wants {
+                tools: flag("toolsListChanged")?,
+                prompts: flag("promptsListChanged")?,
+                resources: flag("resourcesListChanged")?,
+            },
+            uris,
         })
     }
+}
 
+impl Wants {
     /// Whether it is told of changes of a list.
     #[must_use]
     pub const fn of(self, surface: Surface) -> bool {
@@ -79,16 +102,19 @@ impl Wants {
 
 /// `notifications/subscriptions/acknowledged`: what of a subscription is honoured, as its first message (SUB-02).
 #[must_use]
-pub fn acknowledged(subscription: &Id, honoured: Wants) -> Bytes {
+pub fn acknowledged(subscription: &Id, honoured: &Subscription) -> Bytes {
     let mut notifications = Object::new();
     for (name, is_honoured) in [
-        ("toolsListChanged", honoured.tools),
-        ("promptsListChanged", honoured.prompts),
-        ("resourcesListChanged", honoured.resources),
+        ("toolsListChanged", honoured.wants.tools),
+        ("promptsListChanged", honoured.wants.prompts),
+        ("resourcesListChanged", honoured.wants.resources),
     ] {
         if is_honoured {
             notifications.insert(name.to_owned(), Value::Bool(true));
         }
+    }
+    if !honoured.uris.is_empty() {
+        notifications.insert("resourceSubscriptions".to_owned(), json!(honoured.uris));
     }
     message(&json!({
         "jsonrpc": "2.0",
@@ -111,6 +137,16 @@ pub fn list_changed(surface: Surface, subscription: Option<&Id>) -> Bytes {
             "jsonrpc": "2.0", "method": method, "params": { "_meta": { SUBSCRIPTION: id } },
         }),
     })
+}
+
+/// That a resource has changed; on a subscription with its id.
+#[must_use]
+pub fn updated(uri: &str, subscription: Option<&Id>) -> Bytes {
+    let mut params = json!({ "uri": uri });
+    if let (Some(id), Some(params)) = (subscription, params.as_object_mut()) {
+        params.insert("_meta".to_owned(), json!({ SUBSCRIPTION: id }));
+    }
+    message(&json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params }))
 }
 
 /// The result that ends a subscription in order (SUB-06).

@@ -102,7 +102,7 @@ pub(crate) fn wants(far: &FarServer, method: &'static str, params: Value) {
 // === the legacy era on both sides ===
 
 #[tokio::test]
-async fn elic_01_a_form_reaches_the_client_of_the_call_and_its_answer_the_server() {
+async fn hl_19_elic_01_a_form_reaches_the_client_of_the_call_and_its_answer_the_server() {
     for (client_revision, far_revision) in [
         ("2025-11-25", "2025-11-25"),
         ("2025-06-18", "2025-11-25"),
@@ -448,6 +448,25 @@ async fn can_01_what_a_server_takes_back_is_taken_back_from_the_client_and_so_is
         }
     }
     assert_eq!(taken_back, [ids["[far] one"].clone(), ids["[far] two"].clone()]);
+    close(gate).await;
+}
+
+#[tokio::test]
+async fn life_l07_a_client_that_does_not_answer_is_waited_for_as_long_as_the_limit_says_and_no_longer() {
+    let far = FarServer::start(&["2025-11-25"]).await;
+    asks_a_form(&far, json!(1));
+    let house = house(&far, MAY_ASK, "[limits]\nask_time_max = \"300ms\"\n").await;
+    let key = house.key("ada").await;
+    let gate = house.serve().await;
+    let client = Mcp::able(&gate.url, &key, "2025-11-25", able()).await;
+    let mut stream = start(&client, 1).await;
+    let asked = stream.message().await.unwrap();
+    assert_eq!(asked["method"], "elicitation/create");
+    let taken_back = stream.message().await.unwrap();
+    assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
+    assert_eq!(taken_back["params"]["requestId"], asked["id"]);
+    let end = stream.message().await.unwrap();
+    assert_eq!(end["id"], 1, "{end}");
     close(gate).await;
 }
 

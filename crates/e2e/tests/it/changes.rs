@@ -256,7 +256,7 @@ async fn sub_09_where_nothing_can_change_there_is_nothing_to_listen_to_and_wants
 }
 
 #[tokio::test]
-async fn sub_07_on_a_pipe_both_eras_hear_of_changes_each_in_its_own_words() {
+async fn stdio_07_sub_07_on_a_pipe_both_eras_hear_of_changes_each_in_its_own_words() {
     let far = FarServer::start(&["2025-11-25"]).await;
     let house = unapproved(&far, "", &format!("{TOOL}[stdio]\ncaller = \"ada\"\n"));
     crate::servers::approve(&house).await;

@@ -60,7 +60,7 @@ async fn far_that_asks(revision: &str) -> FarServer {
 }
 
 #[tokio::test]
-async fn mrtr_02_mrtr_04_a_question_ends_the_request_and_the_next_one_takes_the_call_up() {
+async fn tool_11_mrtr_02_mrtr_04_a_question_ends_the_request_and_the_next_one_takes_the_call_up() {
     for far_revision in ["2025-06-18", "2025-11-25", MODERN] {
         let far = far_that_asks(far_revision).await;
         let (house, gate, client) = gate_of(&far, "").await;

@@ -90,7 +90,7 @@ async fn prog_01_without_a_token_nothing_is_reported() {
         let arrived = desk.service.count();
         let mut silent = call(client, None);
         if client.revision == MODERN {
-            // LOG-03: nor is anything logged to a client, whatever it asks for.
+            // LOG-03: a service logs nothing to a client, whatever he asks for.
             silent["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
         }
         let silent = client

@@ -29,6 +29,7 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
         progress: std::sync::Arc::default(),
         session: None,
         inquiries: std::sync::Arc::new(gateway::Inquiries::none()),
+        hearing: None,
     };
     let answered = open.gateway.call(&principal, asked, &flow).await;
     let closed = open.close().await;
@@ -40,6 +41,8 @@ pub(crate) async fn call(args: CallArgs) -> Result<(), Failure> {
                     print::json(object);
                     return closed;
                 }
+                // Nobody is told anything at a terminal.
+                Delivery::Followed => return closed,
             };
             if args.format.json {
                 let content: Vec<_> = reply

@@ -182,7 +182,7 @@ pub(crate) async fn approve(args: PinsApprove) -> Result<(), Failure> {
         if !args.all && !wanted.contains(one.typed().as_str()) {
             continue;
         }
-        locked.completes = survey.completes();
+        locked.set_abilities(survey.abilities());
         match one.state {
             State::Same => {}
             State::Gone => {

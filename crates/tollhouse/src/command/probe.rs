@@ -304,11 +304,15 @@ impl Probing<'_> {
             progress: std::sync::Arc::default(),
             session: None,
             inquiries: std::sync::Arc::new(gateway::Inquiries::none()),
+            hearing: None,
         };
         let reply = match self.gateway.call(self.principal, asked, &flow).await {
             Ok(released) => match released.into_delivery() {
                 Delivery::Reply(reply) => reply,
-                Delivery::Prompt(_) | Delivery::Contents(_) | Delivery::Completion(_) => {
+                Delivery::Prompt(_)
+                | Delivery::Contents(_)
+                | Delivery::Completion(_)
+                | Delivery::Followed => {
                     return Came::Unfit("it is no tool".to_owned());
                 }
             },

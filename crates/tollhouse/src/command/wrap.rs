@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use catalog::{ApprovedDefinition, Lock, Tool};
+use catalog::{Abilities, ApprovedDefinition, Lock, Tool};
 use config::{ServerSettings, Settings};
 use jiff::tz::Offset;
 use jiff::{Span, Timestamp};
@@ -136,7 +136,7 @@ async fn make(folder: &Path, config: &Path, upstream: &str) -> Result<(), Failur
     let survey = survey(&settings, server).await?;
     let mut lock = Lock::default();
     let locked = lock.server_mut(&server.name);
-    locked.completes = survey.completes();
+    locked.set_abilities(survey.abilities());
     for kind in Surface::ALL {
         for item in survey.of(kind) {
             let approved = ApprovedDefinition::new(kind, item.clone(), Timestamp::now(), "first use");
@@ -193,7 +193,9 @@ fn needs(settings: &Settings, lock: &Lock) -> Result<BTreeMap<String, Vec<String
         let known = lock
             .server(&server.name)
             .and_then(|locked| locked.of(Surface::Tools).get(&bounds.operation));
-        if let Some(Ok(tool)) = known.map(|known| Tool::of_server(&server.name, bounds, known)) {
+        if let Some(Ok(tool)) =
+            known.map(|known| Tool::of_server(&server.name, bounds, known, Abilities::default()))
+        {
             let what = tool.needs().iter().map(|need| need.what.to_string()).collect();
             needs.insert(bounds.operation.clone(), what);
         }

@@ -43,13 +43,13 @@ pub(crate) fn serve(settings: &Settings, server: &ServerSettings, yard: &Yard, l
         Err(problem) => served.problems.push(problem),
     }
     let approved = lock.server(&server.name);
-    let completes = approved.is_some_and(|locked| locked.completes);
+    let abilities = approved.map(catalog::LockedServer::abilities).unwrap_or_default();
     for (surface, bounds) in offered(server) {
         let known = approved.and_then(|locked| locked.of(surface).get(&bounds.operation));
         let made = |known: &ApprovedDefinition| match surface {
-            Surface::Tools => Tool::of_server(&server.name, bounds, known),
+            Surface::Tools => Tool::of_server(&server.name, bounds, known, abilities),
             Surface::Prompts | Surface::Resources | Surface::Templates => {
-                Tool::of_offer(&server.name, bounds, surface, known, completes)
+                Tool::of_offer(&server.name, bounds, surface, known, abilities)
             }
         };
         let why = match known {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{JsonLimits, Limits};
-use wire::Revision;
 use wire::client::{Around, InputResponses, Say, Speaker};
+use wire::{LogFilter, Revision};
 
 use crate::inquiries::Inquiries;
 use crate::outgoing::Trip;
 use crate::progress::Progress;
+use crate::relay::Relay;
 
 /// One request on its way.
 pub(crate) struct Asking<'a> {
@@ -20,6 +21,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) progress: Option<&'a Arc<Progress>>,
     /// Who can be asked what the server asks meanwhile: the caller of this request and nobody else.
     pub(crate) inquiries: Option<&'a Arc<Inquiries>>,
+    /// The session that it is for, where it is for one.
+    pub(crate) hearer: Option<&'a Arc<Relay>>,
     /// What the server wanted before it goes on with this request.
     pub(crate) answers: Option<&'a InputResponses>,
     /// What is mirrored into headers, where the link has some (HM-14).
@@ -33,6 +36,12 @@ impl Asking<'_> {
             progress: self.progress.map(|_| id),
             traceparent: self.trip.traceparent.as_deref(),
             answers: self.answers,
+            log_level: self
+                .progress
+                .and_then(|progress| match progress.relay().logs().get() {
+                    LogFilter::From(level) => Some(level),
+                    LogFilter::Nothing | LogFilter::Everything => None,
+                }),
         };
         self.say.request(self.revision, self.speaker, id, around)
     }

@@ -8,20 +8,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wire::Profile;
 use wire::client::{InputResponses, Listed, Opened, Say, Speaker, Surface};
+use wire::{LogFilter, LogLevel, Profile};
 
 use crate::child::{self, Child};
 use crate::inquiries::Inquiries;
 use crate::link_fault::LinkFault;
 use crate::outgoing::Trip;
 use crate::peer::asking::{Asking, Bounds, IsCancelled};
+use crate::peer::audience::Audience;
 use crate::peer::exchange::Exchange;
 use crate::peer::fault::PeerFault;
+use crate::peer::following::Listening;
 use crate::peer::mailbox::Outcome;
 use crate::peer::overheard::Overheard;
 use crate::peer::stream::Stream;
 use crate::progress::Progress;
+use crate::relay::Relay;
 
 /// Pages of one list that are read.
 const PAGES_MAX: usize = 1_000;
@@ -41,6 +44,12 @@ pub(crate) struct Conversation {
     /// The child behind it, where one was started for it: it must not be stopped while a request runs.
     child: Option<Arc<Child>>,
     bounds: Bounds,
+    /// Whether several callers use it.
+    is_shared: bool,
+    /// The listening request that is open, in the stateless era.
+    listening: tokio::sync::Mutex<Listening>,
+    /// What the server was told to log at least.
+    log_level: Mutex<Option<LogLevel>>,
 }
 
 /// How messages travel.
@@ -58,6 +67,8 @@ pub(crate) struct Beside<'a> {
     pub(crate) progress: &'a Arc<Progress>,
     /// Who can be asked.
     pub(crate) inquiries: &'a Arc<Inquiries>,
+    /// The session that the call came in, where it has one that is told things.
+    pub(crate) hearer: Option<&'a Arc<Relay>>,
     /// What of that this server may ask.
     pub(crate) profile: Profile,
     /// What the server wanted before it goes on.
@@ -83,9 +94,12 @@ impl Conversation {
         opened: Opened,
         speaker: Arc<Speaker>,
         ear: Arc<Overheard>,
-        bounds: Bounds,
+        (bounds, is_shared): (Bounds, bool),
     ) -> Self {
         Self {
+            is_shared,
+            log_level: Mutex::default(),
+            listening: tokio::sync::Mutex::default(),
             link,
             opened,
             speaker,
@@ -175,7 +189,47 @@ impl Conversation {
         trip: &Trip,
         beside: Beside<'_>,
     ) -> Result<Outcome, PeerFault> {
+        self.log_from(beside.progress.relay().logs().get(), trip.deadline)
+            .await;
         self.ask(say, params, trip, Some(beside)).await
+    }
+
+    /// Lets a server of the legacy era log as much as a call wants, if it logs less until now. It is never made to log less:
+    /// what one does not want another may, and each gets what he wants of it.
+    async fn log_from(&self, wanted: LogFilter, deadline: Instant) {
+        let LogFilter::From(wanted) = wanted else { return };
+        if self.opened.is_stateless() || !self.opened.capabilities.contains_key("logging") {
+            return;
+        }
+        // Who says nothing of a level gets what a server says by itself; that is not taken from those who share it.
+        let level = match self.is_shared {
+            true => wanted.min(LogLevel::Info),
+            false => wanted,
+        };
+        {
+            let mut known = self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.is_some_and(|known| known <= level) {
+                return;
+            }
+            *known = Some(level);
+        }
+        let trip = Trip::new(deadline, None);
+        // Without it the call is the same; only less is heard.
+        match self.ask(&Say::SetLevel(level), &[], &trip, None).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::info!(code = error.code, "a server did not take a level for its log"),
+            Err(fault) => tracing::info!(%fault, "a server did not take a level for its log"),
+        }
+    }
+
+    /// The listening request that is open.
+    pub(crate) const fn listening(&self) -> &tokio::sync::Mutex<Listening> {
+        &self.listening
+    }
+
+    /// Who hears what belongs to no call of it.
+    pub(crate) fn audience(&self) -> &Arc<Audience> {
+        self.ear.audience()
     }
 
     /// Reads a whole list.
@@ -228,7 +282,7 @@ impl Conversation {
     }
 
     /// Sends a request and waits for its answer.
-    async fn ask(
+    pub(crate) async fn ask(
         &self,
         say: &Say<'_>,
         params: &[(String, String)],
@@ -251,6 +305,7 @@ impl Conversation {
             trip,
             progress: beside.map(|beside| beside.progress),
             inquiries: beside.map(|beside| beside.inquiries),
+            hearer: beside.and_then(|beside| beside.hearer),
             answers: beside.and_then(|beside| beside.answers),
         };
         let _busy = self.busy();
@@ -270,6 +325,7 @@ impl Conversation {
 
     /// Ends the session where there is one. The server may not hear of it.
     pub(crate) async fn end(&self) {
+        *self.listening.lock().await = Listening::default();
         if let Link::Exchange(exchange) = &self.link
             && self.is_open()
         {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use egress::EgressFault;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wire::client::{self, Heard, Say, messages};
+use wire::client::{self, Heard, Say, Told, messages};
 use wire::{Id, Revision};
 
 use crate::inquiries::Inquiries;
@@ -20,6 +20,8 @@ use crate::peer::asking::{Asking, Bounds, IsCancelled};
 use crate::peer::fault::PeerFault;
 use crate::peer::mailbox::{Mailbox, Outcome, Ticket};
 use crate::peer::overheard::{Overheard, ServerAsk, aside, soon};
+use crate::progress::Progress;
+use crate::relay::Relay;
 use crate::streamable::{Hearing, Post, Streamable};
 use crate::transport::{self, Reached};
 
@@ -32,7 +34,7 @@ pub(crate) struct Exchange {
     link: Streamable,
     session: Option<String>,
     mailbox: Arc<Mailbox>,
-    lost: AtomicBool,
+    lost: Arc<AtomicBool>,
     /// Ends the task that listens.
     _listening: Option<DropGuard>,
 }
@@ -43,7 +45,7 @@ impl Exchange {
             link,
             session,
             mailbox: Arc::default(),
-            lost: AtomicBool::new(false),
+            lost: Arc::default(),
             _listening: None,
         }
     }
@@ -130,6 +132,8 @@ impl Exchange {
                 .mailbox
                 .wait(id, asking.progress.cloned(), asking.inquiries.cloned())?,
             inquiries: asking.inquiries.cloned(),
+            progress: asking.progress.cloned(),
+            hearer: asking.hearer.cloned(),
             answered: None,
         })
     }
@@ -195,6 +199,7 @@ impl Exchange {
             overheard: Arc::clone(overheard),
             mailbox: Arc::clone(&self.mailbox),
             bounds,
+            lost: Arc::clone(&self.lost),
         };
         tokio::spawn(listening.run(stop.clone()));
         self._listening = Some(stop.drop_guard());
@@ -221,6 +226,9 @@ struct ExchangeHearing<'a> {
     _ticket: Ticket,
     /// Whom its server may ask: a request on the response to a request belongs to it (C3).
     inquiries: Option<Arc<Inquiries>>,
+    /// Where what it logs goes.
+    progress: Option<Arc<Progress>>,
+    hearer: Option<Arc<Relay>>,
     answered: Option<Outcome>,
 }
 
@@ -256,6 +264,10 @@ impl ExchangeHearing<'_> {
             }
             // HM-08: a server of the stateless era sends no requests.
             Ok(Heard::Ask { .. }) => {}
+            Ok(Heard::Notice(Told::Log(message))) if let Some(progress) = &self.progress => {
+                self.overheard
+                    .log(message, progress.relay(), self.hearer.as_ref());
+            }
             Ok(Heard::Notice(told)) => self.overheard.hear(told, &self.exchange.mailbox),
             Err(fault) => tracing::warn!(%fault, "a server said something that cannot be read"),
         }
@@ -316,6 +328,8 @@ struct Listening {
     overheard: Arc<Overheard>,
     mailbox: Arc<Mailbox>,
     bounds: Bounds,
+    /// Set where the server says that the session is gone.
+    lost: Arc<AtomicBool>,
 }
 
 impl Listening {
@@ -323,7 +337,7 @@ impl Listening {
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            () = self.listen() => {}
+            () = self.listen() => self.overheard.audience().lost(),
         }
     }
 
@@ -343,7 +357,16 @@ impl Listening {
         };
         let mut heard = 0_usize;
         let mut since = Instant::now();
-        while let Ok(bytes) = listening.next().await {
+        loop {
+            let bytes = match listening.next().await {
+                Ok(bytes) => bytes,
+                Err(fault) => {
+                    if matches!(fault, LinkFault::SessionLost) {
+                        self.lost.store(true, Ordering::Release);
+                    }
+                    return;
+                }
+            };
             // So many within a minute are a flood; nothing of it is needed.
             if since.elapsed() > Duration::from_secs(60) {
                 (heard, since) = (0, Instant::now());

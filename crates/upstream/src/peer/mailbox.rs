@@ -14,7 +14,8 @@ use wire::client::ServerError;
 
 use crate::inquiries::Inquiries;
 use crate::peer::fault::PeerFault;
-use crate::progress::{Progress, Told};
+use crate::progress::Progress;
+use crate::relay::Step;
 
 /// An answer: the result, not yet read, or the error of the server.
 pub(crate) type Outcome = Result<Bytes, ServerError>;
@@ -112,7 +113,7 @@ impl Mailbox {
             .get(token)
             .and_then(|waiting| waiting.progress.clone());
         if let Some(progress) = progress {
-            progress.tell(Told { done, total, message });
+            progress.tell(Step { done, total, message });
         }
     }
 

@@ -15,6 +15,7 @@ use crate::link_fault::LinkFault;
 use crate::old_sse::{self, OldSseReceiver, OldSseSender};
 use crate::outgoing::Trip;
 use crate::peer::asking::{Asking, Bounds, IsCancelled};
+use crate::peer::audience::Audience;
 use crate::peer::conversation::{Conversation, Link};
 use crate::peer::exchange::{Exchange, Greeted};
 use crate::peer::fault::PeerFault;
@@ -42,6 +43,10 @@ pub(crate) struct Opener {
     pub(crate) guard: Guard,
     /// What the server is told that it may ask.
     pub(crate) asks: Asks,
+    /// Who hears what the server says on its own account.
+    pub(crate) audience: Arc<Audience>,
+    /// Whether several callers use the conversation.
+    pub(crate) is_shared: bool,
     /// How long a server may leave the probe unanswered before it is taken for an old one that ignores it.
     pub(crate) probe_timeout: Duration,
 }
@@ -55,8 +60,8 @@ pub(crate) enum OnStream {
 }
 
 impl Opener {
-    /// The same, for conversations in which a server may ask what is in this profile (HOP-09).
-    pub(crate) fn with(&self, profile: Profile) -> Self {
+    /// The same, for conversations in which a server may ask what is in this profile (HOP-09), and with others who hear it.
+    pub(crate) fn with(&self, profile: Profile, (audience, is_shared): (&Arc<Audience>, bool)) -> Self {
         let speaker = Speaker {
             identity: self.speaker.identity.clone(),
             capabilities: profile.capabilities(),
@@ -67,6 +72,8 @@ impl Opener {
                 upstream: self.asks.upstream.clone(),
                 profile,
             },
+            audience: Arc::clone(audience),
+            is_shared,
             ..self.clone()
         }
     }
@@ -91,7 +98,7 @@ impl Opener {
         first: Wanted,
         deadline: Instant,
     ) -> Result<OnStream, PeerFault> {
-        let overheard = Arc::new(Overheard::new(&self.guard, &self.asks));
+        let overheard = Arc::new(Overheard::new(&self.guard, &self.asks, &self.audience));
         let stream = Stream::start(mouth, ear, &overheard, self.bounds);
         let opened = match first {
             Wanted::Only(revision) if revision.has_sessions() => {
@@ -129,7 +136,7 @@ impl Opener {
             opened,
             Arc::clone(&self.speaker),
             overheard,
-            self.bounds,
+            (self.bounds, self.is_shared),
         );
         Ok(OnStream::Open(Box::new(conversation)))
     }
@@ -169,7 +176,7 @@ impl Opener {
         if transport == Transport::Sse {
             return self.by_old_transport(link, deadline).await;
         }
-        let overheard = Arc::new(Overheard::new(&self.guard, &self.asks));
+        let overheard = Arc::new(Overheard::new(&self.guard, &self.asks, &self.audience));
         let probes = match self.first(known) {
             Wanted::Any => true,
             Wanted::Only(revision) => !revision.has_sessions(),
@@ -300,7 +307,7 @@ impl Opener {
             opened,
             Arc::clone(&self.speaker),
             overheard,
-            self.bounds,
+            (self.bounds, self.is_shared),
         )
     }
 
@@ -312,6 +319,7 @@ impl Opener {
             trip,
             progress: None,
             inquiries: None,
+            hearer: None,
             answers: None,
             params: &[],
         }

@@ -12,10 +12,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::client::{self, Told};
-use wire::{Id, Inquiry, InquiryFault, Profile, Revision};
+use wire::{Id, Inquiry, InquiryFault, LogFilter, LogMessage, Profile, Revision};
 
 use crate::inquiries::Inquiries;
+use crate::peer::audience::Audience;
 use crate::peer::mailbox::Mailbox;
+use crate::relay::{self, Relay};
 
 /// How long a message that nobody waits for may take: a cancellation, an answer to the server.
 const ASIDE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,6 +46,7 @@ pub(crate) struct Overheard {
     is_stale: AtomicBool,
     asides: AtomicUsize,
     asks: Asks,
+    audience: Arc<Audience>,
     revision: OnceLock<Revision>,
     /// Requests of the server that wait for an answer, by its ids, so that it can take one back (CAN-01).
     open: Mutex<HashMap<Id, CancellationToken>>,
@@ -65,12 +68,13 @@ pub(crate) struct ServerAsk {
 }
 
 impl Overheard {
-    pub(crate) fn new(guard: &Guard, asks: &Asks) -> Self {
+    pub(crate) fn new(guard: &Guard, asks: &Asks, audience: &Arc<Audience>) -> Self {
         Self {
             guard: guard.clone(),
             is_stale: AtomicBool::new(false),
             asides: AtomicUsize::new(0),
             asks: asks.clone(),
+            audience: Arc::clone(audience),
             revision: OnceLock::new(),
             open: Mutex::default(),
         }
@@ -107,10 +111,49 @@ impl Overheard {
                     taken_back.cancel();
                 }
             }
+            Told::Updated(uri) => {
+                if !(self.guard.0)(uri.as_bytes()) {
+                    self.audience.updated(&uri);
+                }
+            }
+            Told::Log(message) => {
+                if !self.is_revealed(&message) {
+                    self.audience.log(&message);
+                }
+            }
+            Told::Acknowledged(uris) => self.audience.acknowledge(uris),
             Told::Other(_) => {}
-            // A server's words are not for our log; how many there are is.
-            Told::Log { level, .. } => tracing::trace!(level, "a server logs something"),
         }
+    }
+
+    /// A message for a log on the response to a request: it belongs to that call (LOG-03). A call that is answered without
+    /// events has no place for it, and it is heard in its session.
+    pub(crate) fn log(&self, message: LogMessage, call: &Relay, session: Option<&Arc<Relay>>) {
+        if self.is_revealed(&message) {
+            return;
+        }
+        let told = relay::Told::Log(Box::new(message));
+        match session {
+            Some(session) if call.logs().get() == LogFilter::Nothing => session.tell(told),
+            Some(_) | None => call.tell(told),
+        }
+    }
+
+    fn is_revealed(&self, message: &LogMessage) -> bool {
+        let reveals = (self.guard.0)(message.data.to_string().as_bytes())
+            || message
+                .logger
+                .as_ref()
+                .is_some_and(|logger| (self.guard.0)(logger.as_bytes()));
+        if reveals {
+            tracing::warn!(upstream = %self.asks.upstream, "a server logs the credential of the gate; nobody is told");
+        }
+        reveals
+    }
+
+    /// Who hears what belongs to no call.
+    pub(crate) const fn audience(&self) -> &Arc<Audience> {
+        &self.audience
     }
 
     /// Answers a request of the server: a ping at once; what it may ask, once the caller of the call that it belongs to has

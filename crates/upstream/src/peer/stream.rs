@@ -145,6 +145,7 @@ impl Reading {
         };
         tracing::debug!(%fault, "a conversation ended");
         self.mailbox.close(&fault);
+        self.overheard.audience().lost();
         ear.close().await;
     }
 

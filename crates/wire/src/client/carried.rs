@@ -97,6 +97,7 @@ fn form(method: &str, object: &Object) -> Result<(), &'static str> {
             let are_whole = contents.iter().all(|content| is_text(content, "uri"));
             are_whole.then_some(()).ok_or("has content without a `uri`")
         }
+        "resources/subscribe" => Ok(()),
         _ => {
             let values = object
                 .get("completion")

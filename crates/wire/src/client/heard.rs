@@ -13,6 +13,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::id::Id;
+use crate::log::{LogLevel, LogMessage};
 use crate::surface::Surface;
 
 /// The longest text of an error that is kept, in characters.
@@ -71,13 +72,12 @@ pub enum Told {
     ListChanged(Surface),
     /// `notifications/cancelled`: a request of the server is no longer wanted.
     Cancelled(Id),
+    /// `notifications/resources/updated`: a resource has changed.
+    Updated(String),
+    /// `notifications/subscriptions/acknowledged`: the resources of whose changes the server tells (SUB-02).
+    Acknowledged(Vec<String>),
     /// `notifications/message`: something for a log.
-    Log {
-        /// Its level, as written.
-        level: String,
-        /// What it says. Untrusted.
-        data: Value,
-    },
+    Log(LogMessage),
     /// Any other notification, by its method.
     Other(String),
 }
@@ -179,10 +179,28 @@ impl Told {
                 .get("requestId")
                 .and_then(|id| Id::of(id).ok())
                 .map(Self::Cancelled),
-            "notifications/message" => Some(Self::Log {
-                level: text(&params, "level").unwrap_or_default(),
-                data: params.get("data").cloned().unwrap_or_default(),
-            }),
+            "notifications/resources/updated" => {
+                let uri = params.get("uri").and_then(Value::as_str);
+                uri.map(|uri| Self::Updated(uri.to_owned()))
+            }
+            "notifications/subscriptions/acknowledged" => {
+                let honoured = params.get("notifications");
+                let uris = honoured.and_then(|honoured| honoured.get("resourceSubscriptions"));
+                let uris = uris.and_then(Value::as_array).into_iter().flatten();
+                Some(Self::Acknowledged(
+                    uris.filter_map(Value::as_str).map(str::to_owned).collect(),
+                ))
+            }
+            "notifications/message" => {
+                let level = params.get("level").and_then(Value::as_str);
+                level.and_then(LogLevel::parse).map(|level| {
+                    Self::Log(LogMessage {
+                        level,
+                        logger: text(&params, "logger"),
+                        data: params.get("data").cloned().unwrap_or_default(),
+                    })
+                })
+            }
             _ => None,
         };
         told.unwrap_or_else(|| Self::Other(method.chars().take(128).collect()))

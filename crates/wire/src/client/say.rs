@@ -7,8 +7,9 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::client::input::InputResponses;
-use crate::context::{CLIENT_CAPABILITIES, CLIENT_INFO, Identity, PROTOCOL_VERSION};
+use crate::context::{CLIENT_CAPABILITIES, CLIENT_INFO, Identity, LOG_LEVEL, PROTOCOL_VERSION};
 use crate::id::Id;
+use crate::log::LogLevel;
 use crate::revision::{Era, Revision};
 use crate::surface::Surface;
 
@@ -56,6 +57,23 @@ pub enum Say<'a> {
         /// The server's own URI.
         uri: &'a str,
     },
+    /// `resources/subscribe`: to be told when a resource changes.
+    Subscribe {
+        /// The server's own URI.
+        uri: &'a str,
+    },
+    /// `resources/unsubscribe`: to be told of it no more.
+    Unsubscribe {
+        /// The server's own URI.
+        uri: &'a str,
+    },
+    /// `subscriptions/listen`: to be told when these resources change.
+    Listen {
+        /// The server's own URIs.
+        uris: &'a [String],
+    },
+    /// `logging/setLevel`: what to log in this conversation.
+    SetLevel(LogLevel),
     /// `completion/complete`.
     Complete {
         /// [`Surface::Prompts`] or [`Surface::Templates`].
@@ -78,6 +96,8 @@ pub struct Around<'a> {
     pub traceparent: Option<&'a str>,
     /// What a server of the stateless era wanted before it goes on (MRTR-04).
     pub answers: Option<&'a InputResponses>,
+    /// From which level on a server of the stateless era may log to this request (LOG-03).
+    pub log_level: Option<LogLevel>,
 }
 
 impl Say<'_> {
@@ -93,6 +113,10 @@ impl Say<'_> {
             Self::Get { .. } => "prompts/get",
             Self::Read { .. } => "resources/read",
             Self::Complete { .. } => "completion/complete",
+            Self::Subscribe { .. } => "resources/subscribe",
+            Self::Unsubscribe { .. } => "resources/unsubscribe",
+            Self::Listen { .. } => "subscriptions/listen",
+            Self::SetLevel(_) => "logging/setLevel",
         }
     }
 
@@ -100,8 +124,18 @@ impl Say<'_> {
     #[must_use]
     pub const fn is_for_a_caller(&self) -> bool {
         match self {
-            Self::Call { .. } | Self::Get { .. } | Self::Read { .. } | Self::Complete { .. } => true,
-            Self::Open(_) | Self::Discover | Self::Ping | Self::List { .. } => false,
+            Self::Call { .. }
+            | Self::Get { .. }
+            | Self::Read { .. }
+            | Self::Complete { .. }
+            | Self::Subscribe { .. }
+            | Self::Unsubscribe { .. } => true,
+            Self::Open(_)
+            | Self::Discover
+            | Self::Ping
+            | Self::List { .. }
+            | Self::Listen { .. }
+            | Self::SetLevel(_) => false,
         }
     }
 
@@ -111,7 +145,15 @@ impl Say<'_> {
         match self {
             Self::Call { name, .. } | Self::Get { name, .. } => Some(name),
             Self::Read { uri } => Some(uri),
-            Self::Open(_) | Self::Discover | Self::Ping | Self::List { .. } | Self::Complete { .. } => None,
+            Self::Open(_)
+            | Self::Discover
+            | Self::Ping
+            | Self::List { .. }
+            | Self::Complete { .. }
+            | Self::Subscribe { .. }
+            | Self::Unsubscribe { .. }
+            | Self::Listen { .. }
+            | Self::SetLevel(_) => None,
         }
     }
 
@@ -202,7 +244,13 @@ impl Serialize for Params<'_> {
                 map.serialize_entry("name", name)?;
                 map.serialize_entry("arguments", arguments)?;
             }
-            Say::Read { uri } => map.serialize_entry("uri", uri)?,
+            Say::Read { uri } | Say::Subscribe { uri } | Say::Unsubscribe { uri } => {
+                map.serialize_entry("uri", uri)?;
+            }
+            Say::Listen { uris } => {
+                map.serialize_entry("notifications", &json!({ "resourceSubscriptions": uris }))?;
+            }
+            Say::SetLevel(level) => map.serialize_entry("level", level.as_str())?,
             Say::Complete {
                 surface,
                 of,
@@ -261,6 +309,9 @@ impl Serialize for Meta<'_> {
                 map.serialize_entry(PROTOCOL_VERSION, revision.as_str())?;
                 map.serialize_entry(CLIENT_CAPABILITIES, &speaker.capabilities)?;
                 map.serialize_entry(CLIENT_INFO, &implementation(&speaker.identity))?;
+                if let Some(level) = around.log_level {
+                    map.serialize_entry(LOG_LEVEL, level.as_str())?;
+                }
             }
             Era::Legacy => {}
         }
@@ -354,7 +405,7 @@ mod tests {
         let around = Around {
             progress: Some(3),
             traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
-            answers: None,
+            ..Around::default()
         };
         for revision in [Revision::V2024_11_05, Revision::V2026_07_28] {
             let said = said(Say::Ping, revision, around);
@@ -363,6 +414,25 @@ mod tests {
             assert_eq!(meta["traceparent"], around.traceparent.unwrap());
             assert_eq!(meta.len(), if revision.has_sessions() { 2 } else { 5 });
         }
+    }
+
+    #[test]
+    fn log_02_log_03_a_level_is_said_in_the_way_of_the_era() {
+        let around = Around {
+            log_level: Some(LogLevel::Warning),
+            ..Around::default()
+        };
+        let stateless = said(Say::Ping, Revision::V2026_07_28, around);
+        assert_eq!(stateless["params"]["_meta"][LOG_LEVEL], "warning");
+        let legacy = said(Say::Ping, Revision::V2025_11_25, around);
+        assert!(legacy["params"]["_meta"].is_null(), "{legacy}");
+        let set = said(
+            Say::SetLevel(LogLevel::Debug),
+            Revision::V2025_11_25,
+            Around::default(),
+        );
+        assert_eq!(set["method"], "logging/setLevel");
+        assert_eq!(set["params"], json!({ "level": "debug" }));
     }
 
     #[test]

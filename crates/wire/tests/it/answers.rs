@@ -77,7 +77,7 @@ fn every_result_fits_the_schema_of_its_revision() {
                 "InitializeResult",
                 &written(revision, &Said::Opened(Offers::default())),
             );
-            assert_result(revision, "EmptyResult", &written(revision, &Said::Pong));
+            assert_result(revision, "EmptyResult", &written(revision, &Said::Heard));
         } else {
             assert_result(
                 revision,
@@ -211,6 +211,8 @@ fn prm_02_res_01_every_list_and_every_result_beside_tools_fits_the_schema_of_its
             resources: true,
             completions: true,
             changes: true,
+            updates: true,
+            logs: true,
         };
         let (definition, said) = if revision.has_sessions() {
             ("InitializeResult", Said::Opened(all))
@@ -222,6 +224,11 @@ fn prm_02_res_01_every_list_and_every_result_beside_tools_fits_the_schema_of_its
         let capabilities = said["result"]["capabilities"].as_object().unwrap();
         assert!(capabilities.contains_key("prompts") && capabilities.contains_key("resources"));
         assert_eq!(capabilities["tools"], json!({ "listChanged": true }));
+        assert_eq!(
+            capabilities["resources"],
+            json!({ "listChanged": true, "subscribe": true })
+        );
+        assert_eq!(capabilities["logging"], json!({}), "LOG-01");
         assert_eq!(
             capabilities.contains_key("completions"),
             revision >= Revision::V2025_03_26,
@@ -325,7 +332,7 @@ fn prog_02_progress_fits_the_schema_and_has_a_message_only_where_it_exists() {
 #[test]
 fn d7_base_11_result_type_is_everywhere_in_2026_and_nowhere_before() {
     let replies = [
-        Said::Pong,
+        Said::Heard,
         Said::Tools(Page {
             tools: vec![],
             next: None,
@@ -450,7 +457,7 @@ fn d22_tool_07_structured_content_is_an_object_before_2026() {
 #[test]
 fn base_09_a_batch_of_answers_is_one_array() {
     let revision = Revision::V2025_03_26;
-    let one = server().result(revision, &Id::Integer(1), &Said::Pong);
+    let one = server().result(revision, &Id::Integer(1), &Said::Heard);
     let two = error(revision, Some(&Id::Integer(2)), &Failure::BadCursor).unwrap();
     let value: Value = serde_json::from_slice(&batch(&[one, two])).unwrap();
     assert_eq!(

@@ -1,0 +1,431 @@
+//! Resources whose changes are told, over the wire: who follows one is asked about on the road like a reader of it, and is told
+//! in the words of his era whatever the server's is.
+
+use std::collections::BTreeSet;
+
+use axum::response::Response;
+use e2e::client::{MODERN, Mcp};
+use e2e::far::{Asked, FarServer, error};
+use e2e::house::{House, close, until};
+use e2e::schema::assert_message;
+use serde_json::{Value, json};
+
+use crate::asks::house;
+
+const RESOURCES: &str = "[upstream.far.resource.notes]\nuri = \"file:///notes\"\nclass = \"read\"\n\
+     [upstream.far.resource.other]\nuri = \"file:///other\"\nclass = \"read\"\n\
+     [upstream.far.resource.page]\ntemplate = \"page:///{number}\"\nclass = \"read\"\n";
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+async fn following(revision: &str) -> FarServer {
+    let far = FarServer::start(&[revision]).await;
+    let resource = |name: &str| json!({ "uri": format!("file:///{name}"), "name": name });
+    far.has("resources/list", vec![resource("notes"), resource("other")]);
+    far.has(
+        "resources/templates/list",
+        vec![json!({ "uriTemplate": "page:///{number}", "name": "page" })],
+    );
+    far.subscribes();
+    far
+}
+
+fn updated(uri: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": uri } })
+}
+
+fn wants(id: Value, client: &Mcp, uris: &[&str]) -> Value {
+    let params = json!({ "notifications": { "resourceSubscriptions": uris } });
+    client.request(id, "subscriptions/listen", params)
+}
+
+/// What a server of either era was asked to tell, in the order in which it was asked.
+fn asked(far: &FarServer) -> Vec<BTreeSet<String>> {
+    let of = |asked: &Asked| match asked.method.as_str() {
+        "resources/subscribe" => Some(BTreeSet::from([asked.params["uri"].as_str().unwrap().to_owned()])),
+        "subscriptions/listen" => {
+            let uris = asked.params["notifications"]["resourceSubscriptions"].as_array();
+            Some(
+                uris.unwrap()
+                    .iter()
+                    .map(|uri| uri.as_str().unwrap().to_owned())
+                    .collect(),
+            )
+        }
+        _ => None,
+    };
+    far.asked().iter().filter_map(of).collect()
+}
+
+fn set(uris: &[&str]) -> BTreeSet<String> {
+    uris.iter().map(|&uri| uri.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn res_05_res_06_whoever_follows_a_resource_is_told_in_every_pair_of_eras() {
+    for (revision, far_revision) in [
+        ("2024-11-05", "2025-11-25"),
+        ("2025-03-26", "2025-11-25"),
+        ("2025-06-18", MODERN),
+        ("2025-11-25", "2025-11-25"),
+        ("2025-11-25", MODERN),
+        (MODERN, "2025-11-25"),
+        (MODERN, "2024-11-05"),
+        (MODERN, MODERN),
+    ] {
+        let pair = format!("{revision} {far_revision}");
+        let far = following(far_revision).await;
+        let house = house(&far, "", RESOURCES).await;
+        let key = house.key("ada").await;
+        let gate = house.serve().await;
+        let (client, mut hears, tag);
+        if revision == MODERN {
+            client = Mcp::modern(&gate.url, &key);
+            let discovered = client.ask("server/discover", json!({})).await;
+            let resources = &discovered["result"]["capabilities"]["resources"];
+            assert_eq!(resources["subscribe"], true, "RES-01 {pair}");
+            hears = client
+                .stream(&wants(
+                    json!("f"),
+                    &client,
+                    &["file:///notes", "page:///7", "file:///none"],
+                ))
+                .await;
+            let first = hears.message().await.unwrap();
+            assert_message(MODERN, &first);
+            // SUB-02: what there is.
+            assert_eq!(
+                first["params"]["notifications"],
+                json!({ "resourceSubscriptions": ["file:///notes", "page:///7"] }),
+                "{pair}"
+            );
+            tag = json!("f");
+        } else {
+            client = Mcp::legacy(&gate.url, &key, revision).await;
+            hears = client.listen(None).await;
+            for uri in ["file:///notes", "page:///7"] {
+                let answer = client.ask("resources/subscribe", json!({ "uri": uri })).await;
+                assert_eq!(answer["result"], json!({}), "{pair}");
+            }
+            let answer = client
+                .ask("resources/subscribe", json!({ "uri": "file:///none" }))
+                .await;
+            assert_eq!(answer["error"]["code"], -32_002, "RES-03 {pair}: {answer}");
+            tag = json!(null);
+        }
+        let expected = if far_revision == MODERN {
+            // C2: the whole set anew, since a listening request cannot be changed.
+            vec![set(&["file:///notes"]), set(&["file:///notes", "page:///7"])]
+        } else {
+            vec![set(&["file:///notes"]), set(&["page:///7"])]
+        };
+        assert_eq!(asked(&far), expected, "{pair}");
+        until("the gate listens", async || far.listeners() > 0).await;
+        // What nobody follows is told to nobody; a part of what is followed is.
+        for uri in ["file:///other", "file:///notes2", "page:///7", "file:///notes/1"] {
+            far.tell(&updated(uri));
+        }
+        for uri in ["page:///7", "file:///notes/1"] {
+            let told = hears.message().await.unwrap();
+            assert_message(revision, &told);
+            assert_eq!(told["method"], "notifications/resources/updated", "{pair}");
+            assert_eq!(told["params"]["uri"], uri, "{pair}");
+            assert_eq!(told["params"]["_meta"][SUBSCRIPTION], tag, "SUB-03 {pair}");
+        }
+        // The end of it: the server is told, or asked for less.
+        if revision == MODERN {
+            drop(hears);
+        } else {
+            for uri in ["file:///notes", "page:///7", "file:///never"] {
+                let answer = client.ask("resources/unsubscribe", json!({ "uri": uri })).await;
+                assert_eq!(answer["result"], json!({}), "{pair}");
+            }
+        }
+        if far_revision == MODERN {
+            until("nobody listens to the server any more", async || {
+                far.listeners() == 0
+            })
+            .await;
+        } else {
+            until("the server was told", async || {
+                let ended: BTreeSet<String> = far
+                    .asked_for("resources/unsubscribe")
+                    .iter()
+                    .map(|asked| asked.params["uri"].as_str().unwrap().to_owned())
+                    .collect();
+                ended == set(&["file:///notes", "page:///7"])
+            })
+            .await;
+        }
+        close(gate).await;
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_read_a_resource_may_not_follow_it_and_the_server_hears_nothing_of_it() {
+    for far_revision in ["2025-11-25", MODERN] {
+        let far = following(far_revision).await;
+        let house = house(&far, "", RESOURCES).await;
+        house.write(
+            "policy/all.cedar",
+            "permit (principal, action, resource) when { principal.subject == \"bob\" };\n",
+        );
+        let (ada, bob) = (house.key("ada").await, house.key("bob").await);
+        let gate = house.serve().await;
+        let client = Mcp::legacy(&gate.url, &ada, "2025-11-25").await;
+        let refused = client
+            .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
+            .await;
+        assert!(refused["error"].is_object(), "{refused}");
+        let modern = Mcp::modern(&gate.url, &ada);
+        let mut heard = modern.stream(&wants(json!(1), &modern, &["file:///notes"])).await;
+        assert_eq!(
+            heard.message().await.unwrap()["params"]["notifications"],
+            json!({})
+        );
+        assert_eq!(asked(&far), [], "0 requests");
+        let of_bob = Mcp::legacy(&gate.url, &bob, "2025-11-25").await;
+        let answer = of_bob
+            .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
+            .await;
+        assert_eq!(answer["result"], json!({}));
+        drop(heard);
+        close(gate).await;
+        // Each of them stands in the ledger, with what became of it.
+        let entries = house.ledger().await;
+        let of = |kind: &str| {
+            let entries = entries
+                .0
+                .iter()
+                .filter(|entry| entry["method"] == "resources/subscribe" && entry["kind"] == kind);
+            entries.count()
+        };
+        assert_eq!((of("refusal"), of("intent")), (2, 1), "{entries:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_told_reaches_whoever_follows_it_and_no_other_caller_of_the_same_conversation() {
+    for far_revision in ["2025-11-25", MODERN] {
+        let far = following(far_revision).await;
+        let house = house(&far, "sharing = \"shared\"", RESOURCES).await;
+        let (ada, bob) = (house.key("ada").await, house.key("bob").await);
+        let gate = house.serve().await;
+        let mut hears = Vec::new();
+        for (key, uri) in [
+            (&ada, "file:///notes"),
+            (&bob, "file:///other"),
+            (&bob, "file:///notes"),
+        ] {
+            let client = Mcp::legacy(&gate.url, key, "2025-11-25").await;
+            let stream = client.listen(None).await;
+            let answer = client.ask("resources/subscribe", json!({ "uri": uri })).await;
+            assert_eq!(answer["result"], json!({}));
+            hears.push((client, stream));
+        }
+        until("the gate listens", async || far.listeners() > 0).await;
+        far.tell(&updated("file:///notes"));
+        far.tell(&updated("file:///other"));
+        let mut told = Vec::new();
+        for (_, stream) in &mut hears {
+            told.push(stream.message().await.unwrap()["params"]["uri"].clone());
+        }
+        assert_eq!(
+            told,
+            [
+                json!("file:///notes"),
+                json!("file:///other"),
+                json!("file:///notes")
+            ]
+        );
+        // One of two goes: the other is told as before, and the server hears of it only when the last one goes.
+        let (first, _) = &hears[0];
+        first
+            .ask("resources/unsubscribe", json!({ "uri": "file:///notes" }))
+            .await;
+        until("the gate listens", async || far.listeners() > 0).await;
+        far.tell(&updated("file:///notes"));
+        let (_, last) = &mut hears[2];
+        assert_eq!(last.message().await.unwrap()["params"]["uri"], "file:///notes");
+        assert_eq!(far.asked_for("resources/unsubscribe").len(), 0);
+        // A session that ends follows nothing.
+        let (session, stream) = hears.remove(2);
+        drop(stream);
+        session.end().await;
+        if far_revision == MODERN {
+            until("less is asked for", async || {
+                asked(&far).last() == Some(&set(&["file:///other"]))
+            })
+            .await;
+        } else {
+            until("the server was told", async || {
+                far.asked_for("resources/unsubscribe").len() == 1
+            })
+            .await;
+        }
+        drop(hears);
+        close(gate).await;
+    }
+}
+
+#[tokio::test]
+async fn resources_are_followed_up_to_the_limit_and_not_one_past_it() {
+    let far = following("2025-11-25").await;
+    let limits = format!("{RESOURCES}[limits]\nresource_subscriptions_max = 2\n");
+    let house = house(&far, "", &limits).await;
+    let key = house.key("ada").await;
+    let gate = house.serve().await;
+    let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+    let follow = async |uri: &str| client.ask("resources/subscribe", json!({ "uri": uri })).await;
+    for uri in ["page:///1", "page:///2", "page:///2"] {
+        assert_eq!(follow(uri).await["result"], json!({}));
+    }
+    let refused = follow("page:///3").await;
+    assert_eq!(refused["error"]["code"], -32_603, "{refused}");
+    client
+        .ask("resources/unsubscribe", json!({ "uri": "page:///1" }))
+        .await;
+    assert_eq!(follow("page:///3").await["result"], json!({}));
+    // Another session has places of its own.
+    let other = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+    let answer = other
+        .ask("resources/subscribe", json!({ "uri": "page:///1" }))
+        .await;
+    assert_eq!(answer["result"], json!({}));
+    let modern = Mcp::modern(&gate.url, &key);
+    let many = ["page:///1", "page:///2", "page:///3"];
+    let refused = modern.post(&wants(json!(1), &modern, &many)).await;
+    assert_eq!(refused.code(), Some(-32_602), "{}", refused.text());
+    let mut heard = modern.stream(&wants(json!(1), &modern, &many[1..])).await;
+    let first = heard.message().await.unwrap();
+    let honoured = &first["params"]["notifications"]["resourceSubscriptions"];
+    assert_eq!(honoured, &json!(many[1..]));
+    drop(heard);
+    close(gate).await;
+}
+
+#[tokio::test]
+async fn what_is_followed_is_asked_for_again_when_the_conversation_was_lost() {
+    for far_revision in ["2025-11-25", MODERN] {
+        let far = following(far_revision).await;
+        let house = house(&far, "", RESOURCES).await;
+        let key = house.key("ada").await;
+        let gate = house.serve().await;
+        let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+        let mut hears = client.listen(None).await;
+        client
+            .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
+            .await;
+        until("the gate listens", async || far.listeners() > 0).await;
+        let before = asked(&far).len();
+        // The server forgets its sessions and ends their streams; nobody calls anything.
+        far.forget_sessions();
+        far.hang_up();
+        until("it is asked again", async || asked(&far).len() > before).await;
+        assert_eq!(asked(&far).last(), Some(&set(&["file:///notes"])));
+        until("the gate listens again", async || far.listeners() > 0).await;
+        far.tell(&updated("file:///notes"));
+        assert_eq!(hears.message().await.unwrap()["params"]["uri"], "file:///notes");
+        close(gate).await;
+    }
+}
+
+#[tokio::test]
+async fn res_01_where_a_server_does_not_tell_nobody_can_follow() {
+    for far_revision in ["2025-11-25", MODERN] {
+        let far = FarServer::start(&[far_revision]).await;
+        far.has(
+            "resources/list",
+            vec![json!({ "uri": "file:///notes", "name": "notes" })],
+        );
+        let resources = "[upstream.far.resource.notes]\nuri = \"file:///notes\"\nclass = \"read\"\n";
+        let house = house(&far, "", resources).await;
+        let key = house.key("ada").await;
+        let gate = house.serve().await;
+        let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+        for method in ["resources/subscribe", "resources/unsubscribe"] {
+            let refused = client.ask(method, json!({ "uri": "file:///notes" })).await;
+            assert_eq!(refused["error"]["code"], -32_601, "{method}: {refused}");
+        }
+        let modern = Mcp::modern(&gate.url, &key);
+        let discovered = modern.ask("server/discover", json!({})).await;
+        assert!(
+            discovered["result"]["capabilities"]["resources"]
+                .get("subscribe")
+                .is_none()
+        );
+        let mut heard = modern.stream(&wants(json!(1), &modern, &["file:///notes"])).await;
+        assert_eq!(
+            heard.message().await.unwrap()["params"]["notifications"],
+            json!({})
+        );
+        drop(heard);
+        close(gate).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_says_no_is_followed_by_nobody() {
+    let far = following("2025-11-25").await;
+    let refuse = |asked: &Asked| -> Response { error(asked, -32_602, "not this one") };
+    far.reply("resources/subscribe", refuse);
+    let modern = following(MODERN).await;
+    modern.reply("subscriptions/listen", |asked| {
+        let nothing = json!({
+            "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+            "params": { "notifications": {}, "_meta": { (SUBSCRIPTION): asked.id } },
+        });
+        e2e::far::events(&[nothing])
+    });
+    for far in [far, modern] {
+        let house: House = house(&far, "", RESOURCES).await;
+        let key = house.key("ada").await;
+        let gate = house.serve().await;
+        let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+        let refused = client
+            .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
+            .await;
+        assert!(refused["error"].is_object(), "{refused}");
+        close(gate).await;
+    }
+}
+
+#[tokio::test]
+async fn res_05_sub_03_on_a_pipe_both_eras_follow_each_in_its_own_words() {
+    let far = following("2025-11-25").await;
+    let house = house(&far, "", RESOURCES).await;
+    let mut pipe = house.stdio();
+    pipe.ask(&json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": { "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } },
+    }))
+    .await;
+    let followed = pipe
+        .ask(&json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": { "uri": "file:///notes" } }))
+        .await;
+    assert_eq!(followed["result"], json!({}), "{followed}");
+    let listen = json!({
+        "jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen",
+        "params": {
+            "notifications": { "resourceSubscriptions": ["file:///notes"] },
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": MODERN,
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        },
+    });
+    let acknowledged = pipe.ask(&listen).await;
+    assert_eq!(
+        acknowledged["params"]["notifications"]["resourceSubscriptions"],
+        json!(["file:///notes"])
+    );
+    until("the gate listens", async || far.listeners() > 0).await;
+    far.tell(&updated("file:///notes"));
+    let mut tags: Vec<Value> = [pipe.message().await, pipe.message().await]
+        .iter()
+        .inspect(|told| assert_eq!(told["params"]["uri"], "file:///notes", "{told}"))
+        .map(|told| told["params"]["_meta"][SUBSCRIPTION].clone())
+        .collect();
+    tags.sort_by_key(Value::is_null);
+    assert_eq!(tags, [json!("s"), json!(null)]);
+    pipe.close().await;
+}
