@@ -152,7 +152,7 @@ impl Headers {
 }
 
 impl Fields for Headers {
-    fn field(&self, name: &'static str) -> Field<'_> {
+    fn field(&self, name: &str) -> Field<'_> {
         let mut found = self.0.iter().filter(|(known, _)| known == name);
         match (found.next(), found.next()) {
             (None, _) => Field::Absent,

@@ -95,6 +95,7 @@ impl Tool {
                         && matches!(surface, Surface::Resources | Surface::Templates),
                     logs: abilities.logs,
                 },
+                mirrors: false,
                 item: Some(Arc::new(item)),
                 template,
             })),

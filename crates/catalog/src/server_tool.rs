@@ -6,6 +6,7 @@ use std::sync::Arc;
 use config::ToolSettings;
 use model::{Digest, Object, UpstreamName, Value};
 use openapi::infer_tool;
+use wire::client::{mirrors, published};
 use wire::{Definition, Item, Surface};
 
 use crate::abilities::Abilities;
@@ -29,6 +30,8 @@ pub struct ServerTool {
     /// What its URIs are made of, where it is a template.
     pub(crate) template: Option<Template>,
     pub(crate) abilities: Abilities,
+    /// Whether arguments of it stand in headers too.
+    pub(crate) mirrors: bool,
 }
 
 impl ServerTool {
@@ -60,6 +63,12 @@ impl ServerTool {
     #[must_use]
     pub const fn logs(&self) -> bool {
         self.abilities.logs
+    }
+
+    /// Whether arguments of it have to stand in headers too (HM-14).
+    #[must_use]
+    pub const fn mirrors(&self) -> bool {
+        self.mirrors
     }
 
     /// How exactly it fits a URI, and the values of its variables that the URI holds; `None`: it does not. One resource
@@ -147,7 +156,8 @@ impl Tool {
                 .clone()
                 .or_else(|| text("description"))
                 .unwrap_or_default(),
-            input_schema: Arc::new(input.clone()),
+            // HM-19.
+            input_schema: Arc::new(published(input)),
             // A projection makes another form of the answer, which the server's schema says nothing of.
             output_schema: match &projection {
                 None => whole
@@ -177,6 +187,7 @@ impl Tool {
                     logs: abilities.logs,
                     ..Abilities::default()
                 },
+                mirrors: mirrors(input),
                 name: bounds.operation.clone(),
                 digest,
                 closed_schema: closed(input),

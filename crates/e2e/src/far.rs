@@ -130,7 +130,7 @@ impl FarServer {
         self.inner.listeners.lock().unwrap().clear();
     }
 
-    /// Answers calls of a tool, or every request with a method like `prompts/get`, like this.
+    /// Answers calls of a tool, or every request with a method like `prompts/get` or `tools/list`, like this.
     pub fn reply(&self, tool: &str, reply: impl Fn(&Asked) -> Response + Send + Sync + 'static) {
         self.inner
             .replies
@@ -294,6 +294,7 @@ impl Inner {
                     "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "far", "version": "1" } },
                 }),
             ),
+            "tools/list" if self.has_reply("tools/list") => self.give(asked),
             "tools/list" => {
                 let mut list = self.list(&asked.params);
                 list["ttlMs"] = json!(0);
@@ -360,6 +361,7 @@ impl Inner {
         }
         assert_message(&asked.revision, message);
         match asked.method.as_str() {
+            "tools/list" if self.has_reply("tools/list") => self.give(asked),
             "tools/list" => result(asked, self.list(&asked.params)),
             "tools/call" => self.call(asked),
             "prompts/list" | "resources/list" | "resources/templates/list" => {
@@ -420,6 +422,10 @@ impl Inner {
             beside.get(&asked.method).map_or(&[][..], Vec::as_slice),
             &asked.params,
         )
+    }
+
+    fn has_reply(&self, method: &str) -> bool {
+        self.replies.lock().unwrap().contains_key(method)
     }
 
     /// A prompt, a resource or a completion that repeats what was asked.

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use catalog::{ServerTool, Tool};
 use identity::Principal;
-use model::ToolName;
+use model::{ToolName, Value};
 use wire::answer::Offers;
 use wire::{Ask, Failure, ItemPage, Page, Surface};
 
@@ -86,33 +86,52 @@ impl Gateway {
         Ok((page, next))
     }
 
-    /// Whether `mount` has anything for a method, whoever asks; if not, the method is not served there.
+    /// Whether `mount` has anything for what is asked, whoever asks; if not, the method is not served there.
     #[must_use]
     pub fn serves(&self, mount: &Mount, ask: &Ask) -> bool {
+        self.serves_method(mount, ask.method())
+    }
+
+    /// The same of a method of the era in which it is asked for.
+    #[must_use]
+    pub fn serves_method(&self, mount: &Mount, method: &str) -> bool {
         let has = |is_it: fn(&Tool) -> bool| {
             let mut tools = self.catalog.tools();
             tools.any(|tool| is_it(tool) && mount.shows(tool))
         };
-        match ask {
-            Ask::List { surface, .. } => match surface {
-                Surface::Tools => true,
-                Surface::Prompts => has(|tool| tool.surface() == Surface::Prompts),
-                Surface::Resources | Surface::Templates => has(is_read),
-            },
-            Ask::GetPrompt { .. } => has(|tool| tool.surface() == Surface::Prompts),
-            Ask::ReadResource { .. } => has(is_read),
-            Ask::Complete(_) => has(|tool| tool.server_tool().is_some_and(ServerTool::completes)),
-            Ask::Subscribe { .. } | Ask::Unsubscribe { .. } => {
+        match method {
+            "prompts/list" | "prompts/get" => has(|tool| tool.surface() == Surface::Prompts),
+            "resources/list" | "resources/templates/list" | "resources/read" => has(is_read),
+            "completion/complete" => has(|tool| tool.server_tool().is_some_and(ServerTool::completes)),
+            "resources/subscribe" | "resources/unsubscribe" => {
                 has(|tool| tool.server_tool().is_some_and(ServerTool::subscribes))
             }
-            Ask::SetLevel(_) => self.logs(mount),
+            "logging/setLevel" => self.logs(mount),
             // SUB-09.
-            Ask::Listen(_) => {
-                let mut tools = self.catalog.tools();
-                tools.any(|tool| tool.server_tool().is_some() && mount.shows(tool))
-            }
-            Ask::Open(_) | Ask::Discover | Ask::Ping | Ask::CallTool { .. } => true,
+            "subscriptions/listen" => has(|tool| tool.server_tool().is_some()),
+            _ => true,
         }
+    }
+
+    /// The schema of a tool by its name on `mount`, where arguments of it have to stand in headers too (HM-17). `None` also
+    /// where this caller is shown no such tool.
+    #[must_use]
+    pub fn schema_with_headers(
+        &self,
+        principal: &Principal,
+        mount: &Mount,
+        name: &str,
+    ) -> Option<Arc<Value>> {
+        let public = mount.public(name);
+        // Most tools want none, and nothing is asked of the rules for those.
+        if !self.catalog.mirrors(&public) {
+            return None;
+        }
+        let admitted = self.catalog.admit(&public, principal.caller(), self.now());
+        let admitted = admitted.ok()?;
+        let tool = admitted.tool();
+        let is_shown = mount.shows(tool) && self.policy.listable(principal.caller(), tool.name());
+        is_shown.then(|| Arc::clone(&tool.definition().input_schema))
     }
 
     /// What there is beside tools for this caller, as far as `mount` shows it.

@@ -10,20 +10,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
 use identity::Principal;
 use model::{CallerKey, Digest, Limits, Object};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use upstream::{Inquiries, Progress, Question};
+use wire::answer::Written;
 use wire::{Failure, Id, InquiryReply, Retry, Revision};
 
 use crate::mount::Mount;
 use crate::pipeline::Wanted;
 
 /// Writes the end of a call for whoever asks last, in his revision and with the id of his request; `None`: nobody gets one.
-pub type Ending = Box<dyn FnOnce(Revision, &Id) -> Option<Bytes> + Send>;
+pub type Ending = Box<dyn FnOnce(Revision, &Id) -> Option<Written> + Send>;
 
 /// What a retry has to repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]

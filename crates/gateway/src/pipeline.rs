@@ -545,6 +545,7 @@ impl Gateway {
             | RefusalCode::UpstreamError
             | RefusalCode::UpstreamParams
             | RefusalCode::AskUnanswered
+            | RefusalCode::CapabilityMissing
             | RefusalCode::Cancelled
             | RefusalCode::ResultInvalid
             | RefusalCode::ResultWithheld

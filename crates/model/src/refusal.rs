@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Object, Value};
+
 /// Who has to change something before a retry can succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -102,6 +104,8 @@ refusals! {
     WorkUnknown = "work-unknown", Upstream, "the work was started, and the service does not say what became of it; do not start it again blindly";
     /// The server of the tool asked the client for something that it did not give.
     AskUnanswered = "ask-unanswered", Caller, "the tool asked this client for something and got no answer that it can go on with; whether it has acted is unknown";
+    /// The server of the tool needs something of the client that the client has not declared.
+    CapabilityMissing = "capability-missing", Caller, "the tool needs something that this client has not declared that it can do";
     /// The caller cancelled.
     Cancelled = "cancelled", Caller, "the call was cancelled";
     /// The answer was not what the document promises: too large, not JSON, another schema, a redirect.
@@ -131,6 +135,7 @@ pub struct Refusal {
     detail: Option<String>,
     for_operator: String,
     for_log: Option<String>,
+    needed: Option<Box<Object>>,
 }
 
 impl Refusal {
@@ -142,7 +147,24 @@ impl Refusal {
             detail: None,
             for_operator: for_operator.into(),
             for_log: None,
+            needed: None,
         }
+    }
+
+    /// Adds the capabilities that a client would have to declare; the agent reads them too.
+    #[must_use]
+    pub fn with_needed(self, needed: Object) -> Self {
+        let detail = Value::Object(needed.clone()).to_string();
+        Self {
+            needed: Some(Box::new(needed)),
+            ..self.with_detail(detail)
+        }
+    }
+
+    /// The capabilities that a client would have to declare.
+    #[must_use]
+    pub fn needed(&self) -> Option<&Object> {
+        self.needed.as_deref()
     }
 
     /// Adds what the agent needs to do better: made from its own arguments and the published schema, or from the words of

@@ -12,7 +12,7 @@ use identity::Principal;
 use model::{Refusal, RefusalCode, Reply};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
-use wire::answer::{self, Said, Step};
+use wire::answer::{self, Said, Step, Written};
 use wire::{
     Ask, Failure, Id, LogFilter, LogLevel, Profile, Reference, Request, Retry, Revision, Subscription,
     Surface, Token, sse,
@@ -157,7 +157,7 @@ pub(crate) async fn call(
     id: &Id,
     asked: Asked,
     flow: &Flow,
-) -> Option<Bytes> {
+) -> Option<Written> {
     let named = NamedAs::of(&asked.wanted);
     // On the heap: the walk is ten kilobytes long, and each task that holds it in itself copies it ten times on its way
     // into the runtime and out again.
@@ -172,7 +172,7 @@ pub(crate) fn answered(
     id: &Id,
     named: &NamedAs,
     result: Result<Released, Refusal>,
-) -> Option<Bytes> {
+) -> Option<Written> {
     match result {
         Ok(released) => {
             let said = match released.into_delivery() {
@@ -182,7 +182,7 @@ pub(crate) fn answered(
                 Delivery::Completion(object) => Said::Completed(object),
                 Delivery::Followed => Said::Heard,
             };
-            Some(gateway.server().result(revision, id, &said))
+            Some(Written::result(gateway.server().result(revision, id, &said)))
         }
         Err(refusal) => refused(gateway, revision, id, named, &refusal),
     }
@@ -203,14 +203,18 @@ fn refused(
     id: &Id,
     named: &NamedAs,
     refusal: &Refusal,
-) -> Option<Bytes> {
+) -> Option<Written> {
     let failure = match (refusal.code(), named) {
         (RefusalCode::Cancelled, _) => return None,
         (RefusalCode::UnknownTool | RefusalCode::Held, named) => named.unknown(),
         (RefusalCode::NoResource, NamedAs::Resource(uri)) => Failure::NoResource(uri.clone()),
+        // BASE-18. In the other era capabilities are said once, and the code is not known (C9).
+        (RefusalCode::CapabilityMissing, _) if !revision.has_sessions() => {
+            Failure::MissingCapability(refusal.needed().cloned().unwrap_or_default())
+        }
         (_, NamedAs::Tool(_)) => {
             let said = Said::Called(Reply::failure(refusal.for_agent()));
-            return Some(gateway.server().result(revision, id, &said));
+            return Some(Written::result(gateway.server().result(revision, id, &said)));
         }
         (RefusalCode::ArgumentsInvalid | RefusalCode::RequestUnsafe, _) => {
             Failure::InvalidParams(refusal.for_agent())
@@ -221,7 +225,7 @@ fn refused(
         },
         (_, _) => Failure::Refused(refusal.for_agent()),
     };
-    answer::error(revision, Some(id), &failure)
+    Written::error(revision, Some(id), &failure)
 }
 
 impl NamedAs {

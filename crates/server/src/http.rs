@@ -54,7 +54,7 @@ pub(crate) struct Inner {
 pub(crate) struct HttpFields<'a>(pub(crate) &'a HeaderMap);
 
 impl Fields for HttpFields<'_> {
-    fn field(&self, name: &'static str) -> Field<'_> {
+    fn field(&self, name: &str) -> Field<'_> {
         let mut values = self.0.get_all(name).iter();
         match (values.next(), values.next()) {
             (None, _) => Field::Absent,
@@ -129,7 +129,7 @@ async fn resource_metadata(State(face): State<Face>, request: Request<Body>) -> 
     }
     let mut response = if parts.method == Method::OPTIONS {
         // Clients in a browser send their revision along, and so have to ask first.
-        preflight("GET, OPTIONS")
+        preflight("GET, OPTIONS", &parts.headers)
     } else {
         let mut response = refuse::json(StatusCode::OK, face.0.door.metadata().into());
         response.headers_mut().insert(
@@ -150,7 +150,7 @@ async fn endpoint(State(face): State<Face>, request: Request<Body>) -> Response 
         return turned_away(stray);
     }
     let mut response = if parts.method == Method::OPTIONS {
-        preflight("GET, POST, DELETE, OPTIONS")
+        preflight("GET, POST, DELETE, OPTIONS", &parts.headers)
     } else {
         match identify(&face, &parts).await {
             Err(response) => response,
@@ -277,12 +277,12 @@ fn not_allowed(allowed: &'static str) -> Response {
     response
 }
 
-fn preflight(allowed: &'static str) -> Response {
+fn preflight(allowed: &'static str, request: &HeaderMap) -> Response {
     let mut response = refuse::empty(StatusCode::NO_CONTENT);
     response
         .headers_mut()
         .insert(header::ALLOW, HeaderValue::from_static(allowed));
-    Neighbours::preflight(response.headers_mut());
+    Neighbours::preflight(request, response.headers_mut());
     response
 }
 

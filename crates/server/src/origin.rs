@@ -7,10 +7,14 @@ use std::net::SocketAddr;
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HOST, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST, ORIGIN,
+    VARY,
 };
 use http::{HeaderMap, HeaderValue, Uri};
 use url::Url;
+
+/// The longest name of a header that a preflight allows.
+const NAME_MAX: usize = 96;
 
 /// Which hosts this server answers for, and whose pages may call it.
 #[derive(Debug, Clone)]
@@ -110,8 +114,9 @@ impl Neighbours {
         answer.append(VARY, HeaderValue::from_static("Origin"));
     }
 
-    /// The headers that answer a preflight.
-    pub(crate) fn preflight(answer: &mut HeaderMap) {
+    /// The headers that answer a preflight. Headers that repeat arguments are allowed as they are asked for: which of them
+    /// count is known to the tools.
+    pub(crate) fn preflight(request: &HeaderMap, answer: &mut HeaderMap) {
         answer.insert(
             ACCESS_CONTROL_ALLOW_METHODS,
             HeaderValue::from_static("GET, POST, DELETE"),
@@ -123,6 +128,16 @@ impl Neighbours {
                  Last-Event-ID",
             ),
         );
+        let asked = request.get(ACCESS_CONTROL_REQUEST_HEADERS);
+        let asked = asked.and_then(|names| names.to_str().ok()).unwrap_or_default();
+        for name in asked.split(',').map(str::trim) {
+            if name.len() < NAME_MAX
+                && name.to_ascii_lowercase().starts_with(wire::header::PARAM)
+                && let Ok(name) = HeaderValue::from_str(name)
+            {
+                answer.append(ACCESS_CONTROL_ALLOW_HEADERS, name);
+            }
+        }
         answer.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     }
 }

@@ -12,9 +12,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use wire::answer::Written;
 use wire::header::{Field, Fields as _};
-use wire::http::{Post, Sorted, sort};
-use wire::{Failure, Id, Inbound, LogFilter, Notice, Opening, Profile, Revision, Subscription, answer, sse};
+use wire::http::{Post, Sorted, agrees_on_arguments, sort};
+use wire::{
+    Ask, Failure, Id, Inbound, LogFilter, Notice, Opening, Profile, Revision, Subscription, answer, sse,
+};
 
 use crate::answer::{CUT_OFF, CallAsk, Caller, Reports, Work, begin, call, with_reports};
 use crate::http::{Face, HttpFields, find, lost};
@@ -65,11 +68,22 @@ pub(crate) async fn post(
     let fields = HttpFields(&parts.headers);
     match sort(&fields, &body, limits) {
         Err(reject) => {
+            let (status, failure) = match reject.failure {
+                // Only messages that stand alone are read so far here.
+                failure @ Failure::Of { .. } => {
+                    let failure = served(face, failure);
+                    (failure.status(Revision::NEWEST_STATELESS), failure)
+                }
+                failure => (reject.status, failure),
+            };
             // Nobody spoke a revision yet, so the form without an id is the newest one's.
-            let error = answer::error(Revision::NEWEST_STATELESS, reject.id.as_ref(), &reject.failure);
-            whole(reject.status, error, &around)
+            let error = answer::error(Revision::NEWEST_STATELESS, reject.id.as_ref(), &failure);
+            whole(status, error, &around)
         }
         Ok(Sorted::Stateless { revision, inbound }) => {
+            if let Err((id, failure)) = arguments_agree(face, &principal, &fields, &inbound) {
+                return refuse::with_status(failure.status(revision), revision, Some(id), &failure);
+            }
             // HM-01: a session id is not looked at here, and none is given.
             one(face, principal, None, revision, inbound, &around).await
         }
@@ -191,8 +205,35 @@ async fn one(
             refuse::empty(StatusCode::ACCEPTED)
         }
         Inbound::Refused { id, failure } => {
+            let failure = served(face, failure);
             let error = answer::error(revision, id.as_ref(), &failure);
             whole(failure.status(revision), error, around)
+        }
+    }
+}
+
+/// The failure of a request at this endpoint.
+fn served(face: &Face, failure: Failure) -> Failure {
+    failure.where_served(|method| face.0.gateway.serves_method(&face.1, method))
+}
+
+/// HM-17: what a tool wants in headers too stands there. Only for whom the tool is there at all.
+fn arguments_agree<'i>(
+    face: &Face,
+    principal: &Caller,
+    fields: &HttpFields<'_>,
+    inbound: &'i Inbound,
+) -> Result<(), (&'i Id, Failure)> {
+    let Inbound::Request(request) = inbound else {
+        return Ok(());
+    };
+    let Ask::CallTool { name, arguments } = &request.ask else {
+        return Ok(());
+    };
+    match face.0.gateway.schema_with_headers(principal, &face.1, name) {
+        None => Ok(()),
+        Some(schema) => {
+            agrees_on_arguments(fields, &schema, arguments.object()).map_err(|failure| (&request.id, failure))
         }
     }
 }
@@ -281,7 +322,7 @@ async fn call_alone(
         let answered = face.0.tasks.spawn(work).await;
         drop(guard.disarm());
         return match answered {
-            Ok(Some(body)) => refuse::json(StatusCode::OK, body),
+            Ok(Some(written)) => whole(written.status, Some(written.body), around),
             Ok(None) => refuse::with_status(503, revision, Some(&request), &CUT_OFF),
             Err(error) => broken(revision, &error),
         };
@@ -300,8 +341,8 @@ async fn call_alone(
             reports,
         )
         .await;
-        if let Some(body) = answered.or_else(|| answer::error(revision, Some(&id), &CUT_OFF)) {
-            let _ = sender.send(sse::event(None, &body)).await;
+        if let Some(written) = answered.or_else(|| Written::error(revision, Some(&id), &CUT_OFF)) {
+            let _ = sender.send(sse::event(None, &written.body)).await;
         }
     });
     response
@@ -353,7 +394,7 @@ async fn call_that_asks(
     };
     if around.json && progress.is_none() && logs == LogFilter::Nothing {
         return match round.answer(begun).await {
-            Some(body) => refuse::json(StatusCode::OK, body),
+            Some(written) => whole(written.status, Some(written.body), around),
             None => refuse::with_status(503, revision, Some(&id), &CUT_OFF),
         };
     }
@@ -381,8 +422,8 @@ async fn call_that_asks(
             // HM-09: whoever closes the connection cancels the call.
             () = gone.cancelled() => return,
         };
-        if let Some(body) = answered.or_else(|| answer::error(revision, Some(&id), &CUT_OFF)) {
-            let _ = sender.send(sse::event(None, &body)).await;
+        if let Some(written) = answered.or_else(|| Written::error(revision, Some(&id), &CUT_OFF)) {
+            let _ = sender.send(sse::event(None, &written.body)).await;
         }
     });
     response
@@ -428,7 +469,7 @@ async fn call_in_session(
             call(&gateway, &principal, revision, &id, asked, &flow).await
         };
         return match face.0.tasks.spawn(work).await {
-            Ok(Some(body)) => refuse::json(StatusCode::OK, body),
+            Ok(Some(written)) => refuse::json(StatusCode::OK, written.body),
             // CAN-01: a cancelled request is not answered; the stream that would have held the answer ends.
             Ok(None) => events::nothing(),
             Err(error) => broken(revision, &error),
@@ -457,8 +498,8 @@ async fn call_in_session(
         .await;
         // Its id is free when its answer can be read, and not a moment later.
         drop(running);
-        if let Some(body) = answered {
-            session.push(stream, &body);
+        if let Some(written) = answered {
+            session.push(stream, &written.body);
         }
         session.end_stream(stream);
     });
@@ -515,7 +556,7 @@ async fn element(
             session.posed().answer(*response);
             None
         }
-        Inbound::Refused { id, failure } => answer::error(revision, id.as_ref(), &failure),
+        Inbound::Refused { id, failure } => answer::error(revision, id.as_ref(), &served(face, failure)),
         Inbound::Request(request) => match begin(&face.0.gateway, &principal, &face.1, revision, *request) {
             Work::Answered { body, .. } => body,
             // Batches are of one revision, in which there are none.
@@ -542,7 +583,7 @@ async fn element(
                     call(&gateway, &principal, revision, &id, asked, &flow).await
                 };
                 match face.0.tasks.spawn(work).await {
-                    Ok(answered) => answered,
+                    Ok(answered) => answered.map(|written| written.body),
                     Err(error) => {
                         tracing::error!(%error, "a call's task did not end well");
                         None

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use gateway::{Claim, Flow, Gateway, Ongoing, Questions};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use wire::{Failure, Id, Retry, Revision, answer};
+use wire::answer::Written;
+use wire::{Failure, Id, Retry, Revision};
 
 use crate::answer::{CUT_OFF, Caller, NamedAs, answered};
 
@@ -69,7 +69,7 @@ impl Round<'_> {
     /// Waits until the call ends or asks something, and gives the answer to this request; `None`: the call was cancelled.
     ///
     /// Dropping the future cancels the call.
-    pub(crate) async fn answer(self, (mut ongoing, mut questions): Begun) -> Option<Bytes> {
+    pub(crate) async fn answer(self, (mut ongoing, mut questions): Begun) -> Option<Written> {
         loop {
             if questions.is_empty() {
                 tokio::select! {
@@ -103,21 +103,17 @@ impl Round<'_> {
                         }
                     });
                     let server = self.gateway.server();
-                    return Some(server.input_required(
-                        self.revision,
-                        &self.id,
-                        &place.requests,
-                        &place.state,
-                    ));
+                    let asks = server.input_required(self.revision, &self.id, &place.requests, &place.state);
+                    return Some(Written::result(asks));
                 }
             }
         }
     }
 
-    fn write(&self, ending: Result<gateway::Ending, oneshot::error::RecvError>) -> Option<Bytes> {
+    fn write(&self, ending: Result<gateway::Ending, oneshot::error::RecvError>) -> Option<Written> {
         match ending {
             Ok(ending) => ending(self.revision, &self.id),
-            Err(_) => answer::error(self.revision, Some(&self.id), &CUT_OFF),
+            Err(_) => Written::error(self.revision, Some(&self.id), &CUT_OFF),
         }
     }
 }

@@ -16,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use wire::answer::Written;
 use wire::stdio::{Line, sort};
 use wire::{
     Failure, Id, Inbound, LogFilter, Notice, Profile, Revision, Subscription, Token, answer, inquiry,
@@ -321,7 +322,14 @@ impl Pipe {
                 self.posed.answer(*response);
                 Begun::Said(None)
             }
-            Inbound::Refused { id, failure } => Begun::Said(answer::error(revision, id.as_ref(), &failure)),
+            Inbound::Refused { id, failure } => {
+                let serves = |method: &str| self.gateway.serves_method(&self.mount, method);
+                Begun::Said(answer::error(
+                    revision,
+                    id.as_ref(),
+                    &failure.where_served(serves),
+                ))
+            }
         }
     }
 
@@ -386,7 +394,7 @@ impl Pipe {
         match answered {
             // Its client did not cancel it and would wait for ever.
             None if running.is_cut_off() => answer::error(revision, Some(&id), &CUT_OFF),
-            answered => answered,
+            answered => answered.map(|written| written.body),
         }
     }
 
@@ -397,7 +405,7 @@ impl Pipe {
         ask: Box<CallAsk>,
         running: &RunningRequest,
         inquiries: Arc<Inquiries>,
-    ) -> Option<Bytes> {
+    ) -> Option<Written> {
         let round = Round {
             gateway: &self.gateway,
             tasks: &self.tasks,
@@ -411,7 +419,7 @@ impl Pipe {
                     takes_up(&begun.0.progress, ask.logs);
                     begun
                 }
-                Err(failure) => return answer::error(revision, Some(&ask.id), &failure),
+                Err(failure) => return Written::error(revision, Some(&ask.id), &failure),
             },
             None => {
                 let cancel = CancellationToken::new();

@@ -358,10 +358,22 @@ impl Peer {
         let calling = async {
             let mut may_again = !tool.class().changes_state();
             let mut answers: Option<InputResponses> = None;
-            let mut left = self.rounds_max;
+            let mut rounds = Rounds {
+                upstream: &self.name,
+                guard: &self.opener.guard,
+                inquiries,
+                profile,
+                revision: Revision::NEWEST_STATELESS,
+                left: self.rounds_max,
+                max: self.rounds_max,
+            };
             loop {
                 let key = self.key(lane, profile);
-                let until = if answers.is_some() { trip.deadline } else { near };
+                let until = if rounds.left < self.rounds_max {
+                    trip.deadline
+                } else {
+                    near
+                };
                 let conversation = self.ready(&key, until, catalog).await?;
                 if let Some(drift) = server_tool.drift() {
                     return Err(PeerFault::Drifted(drift).into());
@@ -401,19 +413,19 @@ impl Peer {
                             let what = format!("for input on `{}`, where it may not", say.method());
                             return Err(PeerFault::Asks(what).into());
                         }
-                        let mut rounds = Rounds {
-                            upstream: &self.name,
-                            guard: &self.opener.guard,
-                            inquiries,
-                            profile,
-                            revision,
-                            left,
-                            max: self.rounds_max,
-                        };
+                        rounds.revision = revision;
                         answers = Some(rounds.next(required).await?);
-                        left = rounds.left;
                     }
-                    Ok(Err(error)) => return Ok(Said::Error(error)),
+                    Ok(Err(error)) => {
+                        rounds.revision = conversation.opened().revision;
+                        let Some(pages) = self.wanted_first(&say, &error, &rounds)? else {
+                            return Ok(Said::Error(error));
+                        };
+                        // The same request again: the server knows by itself what was done meanwhile.
+                        if !rounds.pages(pages).await? {
+                            return Ok(Said::Error(error));
+                        }
+                    }
                     Err(PeerFault::Link(fault)) if may_again && may_help(&fault) => may_again = false,
                     Err(fault) => return Err(fault.into()),
                 }
@@ -431,6 +443,34 @@ impl Peer {
             }
             .into()),
         }
+    }
+
+    /// The pages that a server wants to be opened before it answers, where its error says so and they may be asked for.
+    ///
+    /// # Errors
+    /// [`PeerFault::Lacks`], where the operator would let it ask and the client has not declared that it can be.
+    fn wanted_first(
+        &self,
+        say: &Say<'_>,
+        error: &ServerError,
+        rounds: &Rounds<'_>,
+    ) -> Result<Option<Vec<wire::Inquiry>>, PeerFault> {
+        if !Retry::is_on(say.method()) {
+            return Ok(None);
+        }
+        let pages = error.pages(rounds.revision);
+        let needs = match &pages {
+            Some(_) => Profile::URL,
+            None => error.required(rounds.revision).unwrap_or_default(),
+        };
+        let lacks = needs.without(rounds.profile);
+        if lacks.is_empty() {
+            return Ok(pages);
+        }
+        if self.may_ask.has(needs) {
+            return Err(PeerFault::Lacks(lacks));
+        }
+        Ok(None)
     }
 
     /// Holds what the server has now against what was approved, in a conversation of our own.

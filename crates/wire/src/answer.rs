@@ -150,6 +150,30 @@ pub fn error(revision: Revision, id: Option<&Id>, failure: &Failure) -> Option<B
     }))
 }
 
+/// An answer, and the HTTP status where it is the whole answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The status.
+    pub status: u16,
+    /// One JSON-RPC response.
+    pub body: Bytes,
+}
+
+impl Written {
+    /// A result.
+    #[must_use]
+    pub const fn result(body: Bytes) -> Self {
+        Self { status: 200, body }
+    }
+
+    /// An error. `None` where the revision has no form for it, as of [`error`].
+    #[must_use]
+    pub fn error(revision: Revision, id: Option<&Id>, failure: &Failure) -> Option<Self> {
+        let status = failure.status(revision);
+        error(revision, id, failure).map(|body| Self { status, body })
+    }
+}
+
 /// How far something is: `done` of `total`, where that is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step<'a> {

@@ -11,7 +11,7 @@ mod carried;
 mod heard;
 mod input;
 mod listing;
-mod mirror;
+pub(crate) mod mirror;
 mod opening;
 mod say;
 
@@ -21,6 +21,6 @@ pub use carried::{Carried, CarriedFault};
 pub use heard::{Heard, HeardFault, ServerError, Told, messages};
 pub use input::{InputRequired, InputResponses};
 pub use listing::{Listed, ListingFault};
-pub use mirror::mirrored;
+pub use mirror::{mirrored, mirrors, published};
 pub use opening::{Answered, Opened, OpeningFault, Probed, probed};
 pub use say::{Around, Say, Speaker, answer, cancelled, initialized, refuse};

@@ -63,12 +63,42 @@ pub enum Failure {
     /// Something went wrong on our side; the text is static and tells nothing of it.
     #[error("{0}")]
     Internal(&'static str),
+    /// What is wrong with a request whose method exists. Where nothing here serves it, that counts more (LIFE-M05).
+    #[error("{failure}")]
+    Of {
+        /// The method.
+        method: String,
+        /// What is wrong.
+        failure: Box<Failure>,
+    },
 }
 
 impl Failure {
+    /// The same, with the method of its request.
+    pub(crate) fn of(self, method: &str) -> Self {
+        match self {
+            // There is nothing that could count more.
+            Self::MethodNotFound(_) | Self::Of { .. } => self,
+            failure => Self::Of {
+                method: quoted(method),
+                failure: Box::new(failure),
+            },
+        }
+    }
+
+    /// The failure where `serves` says which methods are served: a method that is not served there is not found.
+    #[must_use]
+    pub fn where_served(self, serves: impl FnOnce(&str) -> bool) -> Self {
+        match self {
+            Self::Of { method, .. } if !serves(&method) => Self::MethodNotFound(method),
+            Self::Of { failure, .. } => *failure,
+            failure => failure,
+        }
+    }
+
     /// The JSON-RPC code (A8, C9).
     #[must_use]
-    pub const fn code(&self, revision: Revision) -> i32 {
+    pub fn code(&self, revision: Revision) -> i32 {
         match self {
             Self::NoResource(_) => match revision.era() {
                 Era::Modern => -32_602,
@@ -84,6 +114,7 @@ impl Failure {
             Self::HeaderMismatch(_) => -32_020,
             Self::MissingCapability(_) => -32_021,
             Self::UnsupportedVersion { .. } => -32_022,
+            Self::Of { failure, .. } => failure.code(revision),
         }
     }
 
@@ -91,7 +122,7 @@ impl Failure {
     ///
     /// In the legacy era 404 means a lost session (HL-14), so an unknown method is told with 200 there.
     #[must_use]
-    pub const fn status(&self, revision: Revision) -> u16 {
+    pub fn status(&self, revision: Revision) -> u16 {
         match self {
             Self::Syntax(_)
             | Self::InvalidRequest(_)
@@ -111,6 +142,7 @@ impl Failure {
             | Self::Refused(_)
             | Self::BadCursor
             | Self::Internal(_) => 200,
+            Self::Of { failure, .. } => failure.status(revision),
         }
     }
 
@@ -124,6 +156,7 @@ impl Failure {
                 Some(json!({ "supported": supported, "requested": requested }))
             }
             Self::NoResource(uri) => Some(json!({ "uri": uri })),
+            Self::Of { failure, .. } => failure.data(),
             Self::Syntax(_)
             | Self::InvalidRequest(_)
             | Self::MethodNotFound(_)

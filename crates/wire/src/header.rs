@@ -24,7 +24,7 @@ const CLOSE: &str = "?=";
 /// The header fields of a request, by lower-case name.
 pub trait Fields {
     /// The field with this name.
-    fn field(&self, name: &'static str) -> Field<'_>;
+    fn field(&self, name: &str) -> Field<'_>;
 }
 
 /// One header field.

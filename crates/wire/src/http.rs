@@ -13,6 +13,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::ask::{Ask, Opening, json_limits};
+use crate::client::mirror;
 use crate::context::{Meta, PROTOCOL_VERSION};
 use crate::envelope::{Envelope, Kind};
 use crate::failure::{Failure, quoted};
@@ -200,6 +201,7 @@ fn sort_request<'a>(
     if !Ask::is_served(&method, revision.era()) {
         return Err(refuse(Failure::MethodNotFound(quoted(&method))));
     }
+    let of_method = |failure: Failure| refuse(failure.of(&method));
     // HM-03.
     let named = match method.as_ref() {
         "tools/call" | "prompts/get" => Some(envelope.params.name),
@@ -211,11 +213,11 @@ fn sort_request<'a>(
             .map(RawValue::get)
             .and_then(|raw| serde_json::from_str::<String>(raw).ok());
         if let Some(name) = name {
-            agrees(fields, header::NAME, "Mcp-Name", &name).map_err(refuse)?;
+            agrees(fields, header::NAME, "Mcp-Name", &name).map_err(of_method)?;
         }
     }
-    let ask = Ask::read(&method, &envelope.params, revision.era(), limits).map_err(refuse)?;
-    let retry = Retry::read(&method, &envelope.params, limits).map_err(refuse)?;
+    let ask = Ask::read(&method, &envelope.params, revision.era(), limits).map_err(of_method)?;
+    let retry = Retry::read(&method, &envelope.params, limits).map_err(of_method)?;
     context.retry = retry.map(Box::new);
     Ok(Sorted::Stateless {
         revision,
@@ -277,8 +279,20 @@ pub(crate) fn offered() -> Vec<Revision> {
     Revision::ALL.into_iter().rev().collect()
 }
 
+/// Holds the headers that repeat arguments against those (HM-17). `schema` is the one that the caller was shown.
+///
+/// # Errors
+/// [`Failure::HeaderMismatch`].
+pub fn agrees_on_arguments(
+    fields: &impl Fields,
+    schema: &Value,
+    arguments: &model::Object,
+) -> Result<(), Failure> {
+    mirror::agrees(schema, arguments, fields).map_err(Failure::HeaderMismatch)
+}
+
 /// A header that must equal what the body says, case and all (HM-04).
-fn agrees(fields: &impl Fields, name: &'static str, shown: &str, expected: &str) -> Result<(), Failure> {
+fn agrees(fields: &impl Fields, name: &str, shown: &str, expected: &str) -> Result<(), Failure> {
     let fault = match fields.field(name) {
         Field::Absent => format!("the header {shown} is missing"),
         Field::Many => format!("the header {shown} stands twice"),

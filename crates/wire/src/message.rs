@@ -96,7 +96,7 @@ impl Inbound {
             Ok((ask, context)) => Self::Request(Box::new(Request { id, ask, context })),
             Err(failure) => Self::Refused {
                 id: Some(id),
-                failure,
+                failure: failure.of(method),
             },
         }
     }

@@ -153,8 +153,10 @@ fn modern(id: Id, method: &str, meta: &Meta, envelope: &Envelope<'_>, limits: &L
         };
         let revision = stateless(claim)?;
         let mut context = meta.modern()?;
-        context.retry = Retry::read(method, &envelope.params, limits)?.map(Box::new);
-        let ask = Ask::read(method, &envelope.params, revision.era(), limits)?;
+        let of_method = |failure: Failure| failure.of(method);
+        let retry = Retry::read(method, &envelope.params, limits).map_err(of_method)?;
+        context.retry = retry.map(Box::new);
+        let ask = Ask::read(method, &envelope.params, revision.era(), limits).map_err(of_method)?;
         Ok((revision, ask, context))
     };
     match read() {

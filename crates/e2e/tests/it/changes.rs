@@ -108,7 +108,8 @@ async fn hl_10_a_session_hears_of_a_change_on_one_of_its_streams() {
 }
 
 #[tokio::test]
-async fn sub_01_sub_02_sub_03_sub_04_sub_06_a_subscription_is_acknowledged_tagged_and_hears_what_it_wants() {
+async fn d15_sub_01_sub_02_sub_03_sub_04_sub_06_a_subscription_is_acknowledged_tagged_and_hears_what_it_wants()
+ {
     let changing = changing().await;
     let client = Mcp::modern(&changing.gate.url, &changing.key);
     for id in [json!(7), json!("7")] {

@@ -61,7 +61,7 @@ fn set(uris: &[&str]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn res_05_res_06_whoever_follows_a_resource_is_told_in_every_pair_of_eras() {
+async fn d15_res_05_res_06_whoever_follows_a_resource_is_told_in_every_pair_of_eras() {
     for (revision, far_revision) in [
         ("2024-11-05", "2025-11-25"),
         ("2025-03-26", "2025-11-25"),
@@ -158,6 +158,53 @@ async fn res_05_res_06_whoever_follows_a_resource_is_told_in_every_pair_of_eras(
         }
         close(gate).await;
     }
+}
+
+#[tokio::test]
+async fn d16_sub_05_what_is_followed_grows_without_a_moment_in_which_nothing_is_told() {
+    let far = following(MODERN).await;
+    let house = house(&far, "", RESOURCES).await;
+    let key = house.key("ada").await;
+    let gate = house.serve().await;
+    let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+    let mut hears = client.listen(None).await;
+    let first = client
+        .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
+        .await;
+    assert_eq!(first["result"], json!({}), "{first}");
+    // The server has heard of the second, and does not acknowledge it yet.
+    far.service.hold();
+    let more = client.request(2, "resources/subscribe", json!({ "uri": "file:///other" }));
+    let more = client.post(&more);
+    tokio::pin!(more);
+    let second_came = async || asked_to_listen(&far) == 2;
+    tokio::select! {
+        answer = &mut more => panic!("it is answered before the server acknowledged it: {}", answer.text()),
+        () = until("the second request arrives", second_came) => {}
+    }
+    assert_eq!(far.listeners(), 1, "the first is still open");
+    far.tell(&updated("file:///notes"));
+    let told = hears.message().await.unwrap();
+    assert_eq!(told["params"]["uri"], "file:///notes", "{told}");
+    far.service.let_go();
+    assert_eq!(more.await.json()["result"], json!({}));
+    until("the first is closed behind the second", async || {
+        far.listeners() == 1
+    })
+    .await;
+    far.tell(&updated("file:///other"));
+    let told = hears.message().await.unwrap();
+    assert_eq!(told["params"]["uri"], "file:///other", "{told}");
+    close(gate).await;
+}
+
+/// How many listening requests have arrived, answered or not.
+fn asked_to_listen(far: &FarServer) -> usize {
+    let arrived = far.service.arrived();
+    let listening = arrived
+        .iter()
+        .filter(|arrived| String::from_utf8_lossy(&arrived.body).contains("subscriptions/listen"));
+    listening.count()
 }
 
 #[tokio::test]

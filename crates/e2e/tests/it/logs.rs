@@ -76,7 +76,7 @@ async fn levels(client: &Mcp, request: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn log_03_a_request_gets_what_it_asks_for_before_its_answer_and_silence_is_the_default() {
+async fn d17_log_03_a_request_gets_what_it_asks_for_before_its_answer_and_silence_is_the_default() {
     for far_revision in ["2025-11-25", MODERN] {
         let far = logging(far_revision, ALL).await;
         let house = house(&far, "", "").await;

@@ -65,4 +65,5 @@ mod servers;
 mod sessions;
 mod started;
 mod storage;
+mod traps;
 mod work;

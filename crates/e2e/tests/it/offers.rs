@@ -459,7 +459,7 @@ async fn how_long_a_resource_is_and_when_it_changed_is_no_change_of_what_it_is()
 }
 
 #[tokio::test]
-async fn c9_errors_of_servers_have_the_code_of_the_reader_and_no_secret_in_them() {
+async fn d21_res_03_res_04_c9_errors_of_servers_have_the_code_of_the_reader_and_no_secret_in_them() {
     for far_revision in ["2025-11-25", MODERN] {
         let Offering { far, gate, key, .. } = offering(&[far_revision]).await;
         for revision in ["2025-06-18", MODERN] {
@@ -482,7 +482,22 @@ async fn c9_errors_of_servers_have_the_code_of_the_reader_and_no_secret_in_them(
                     answer["error"]["code"], expected,
                     "{said} of {far_revision} to {revision}: {answer}"
                 );
+                if said == -32_002 {
+                    let data = json!({ "uri": "docs:///start" });
+                    assert_eq!(answer["error"]["data"], data, "{revision}");
+                }
             }
+            // A server of the newer era says it with the code of parameters, and the URI.
+            far.reply("resources/read", |asked| {
+                let data = json!({ "uri": "docs:///start" });
+                let error = json!({ "code": -32_602, "message": "Resource not found", "data": data });
+                e2e::service::json(200, &json!({ "jsonrpc": "2.0", "id": asked.id, "error": error }))
+            });
+            let answer = client
+                .ask("resources/read", json!({ "uri": "docs:///start" }))
+                .await;
+            assert_eq!(answer["error"]["code"], missing, "{far_revision} to {revision}");
+            assert_eq!(answer["error"]["data"]["uri"], "docs:///start");
             far.reply("prompts/get", |asked| error(asked, -32_602, "no such topic"));
             let answer = client
                 .ask(

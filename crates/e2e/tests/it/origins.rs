@@ -81,7 +81,7 @@ async fn a_page_of_an_allowed_origin_gets_its_preflight_and_no_other_does() {
             ("access-control-request-method", "POST"),
             (
                 "access-control-request-headers",
-                "authorization, content-type, mcp-method",
+                "authorization, content-type, mcp-method, Mcp-Param-Region, x-other",
             ),
         ];
         http.send(Method::OPTIONS, &gate.url, &headers, "").await
@@ -98,6 +98,14 @@ async fn a_page_of_an_allowed_origin_gets_its_preflight_and_no_other_does() {
     for verb in ["get", "post", "delete"] {
         assert!(words("access-control-allow-methods").contains(verb), "{verb}");
     }
+    let allowed_names: Vec<&str> = allowed
+        .headers
+        .get_all("access-control-allow-headers")
+        .iter()
+        .map(|value| value.to_str().unwrap())
+        .collect();
+    assert!(allowed_names.contains(&"Mcp-Param-Region"), "{allowed_names:?}");
+    assert!(!allowed_names.join(",").contains("x-other"), "{allowed_names:?}");
     for name in [
         "authorization",
         "content-type",

@@ -119,7 +119,7 @@ async fn mrtr_02_on_a_pipe_as_well() {
 }
 
 #[tokio::test]
-async fn mrtr_06_a_state_is_taken_from_whom_it_was_given_to_for_the_same_request_once() {
+async fn d10_mrtr_06_a_state_is_taken_from_whom_it_was_given_to_for_the_same_request_once() {
     let far = far_that_asks("2025-11-25").await;
     let house = house(&far, MAY_ASK, "").await;
     let (ada, bob) = (house.key("ada").await, house.key("bob").await);
@@ -214,13 +214,14 @@ async fn mrtr_07_what_is_missing_is_asked_again_under_another_state_and_nothing_
 }
 
 #[tokio::test]
-async fn mrtr_08_a_call_that_nobody_takes_up_is_given_up_and_its_server_is_told() {
+async fn d11_mrtr_08_a_call_that_nobody_takes_up_is_given_up_and_its_server_is_told() {
     let far = FarServer::start(&["2025-11-25"]).await;
     let (told, mut answers) = tokio::sync::mpsc::unbounded_channel();
     far.talk("echo", move |_, talk| {
         let told = told.clone();
         Box::pin(async move {
-            let response = talk.ask(json!(1), "elicitation/create", form()).await;
+            // An id of its own space, which is answered as it is.
+            let response = talk.ask(json!(0), "elicitation/create", form()).await;
             told.send(got(&response)).unwrap();
             talk.closed().await;
             json!({ "content": [] })
@@ -242,6 +243,10 @@ async fn mrtr_08_a_call_that_nobody_takes_up_is_given_up_and_its_server_is_told(
         !far.asked_for("notifications/cancelled").is_empty()
     })
     .await;
+    let calls = far.asked_for("tools/call");
+    assert_eq!(calls.len(), 1, "coming back late opens no other");
+    let cancelled = &far.asked_for("notifications/cancelled")[0];
+    assert_eq!(cancelled.params["requestId"], calls[0].id);
     close(gate).await;
     let entries = house.ledger().await;
     let outcome = &entries.of_kind("outcome")[0];

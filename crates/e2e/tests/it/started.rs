@@ -46,7 +46,7 @@ async fn close(gate: Gate, mark: &str) {
 }
 
 #[tokio::test]
-async fn life_d05_life_d09_every_kind_of_old_server_is_reached_over_its_pipes() {
+async fn d6_life_d05_life_d09_every_kind_of_old_server_is_reached_over_its_pipes() {
     for kind in ["polite", "mute", "fragile"] {
         let mark = format!("mark-kind-{kind}");
         let house = house(kind, &mark, "").await;

@@ -234,8 +234,8 @@ struct ExchangeHearing<'a> {
 
 impl ExchangeHearing<'_> {
     fn hear(&mut self, bytes: &Bytes) -> Hearing {
-        let has_sessions = self.revision.has_sessions();
-        match messages(bytes, has_sessions, self.bounds.batch_max, self.bounds.json) {
+        let has_batches = self.revision.has_batches();
+        match messages(bytes, has_batches, self.bounds.batch_max, self.bounds.json) {
             Ok(parts) => parts.iter().for_each(|part| self.hear_one(part)),
             Err(fault) => tracing::warn!(%fault, "a server said something that cannot be read"),
         }
@@ -376,7 +376,9 @@ impl Listening {
                 tracing::warn!("a server said more unasked than is read; nobody listens to it any more");
                 return;
             }
-            let parts = messages(&bytes, true, self.bounds.batch_max, self.bounds.json).unwrap_or_default();
+            let has_batches = self.revision.has_batches();
+            let parts =
+                messages(&bytes, has_batches, self.bounds.batch_max, self.bounds.json).unwrap_or_default();
             for part in parts {
                 match Heard::read(&part, self.bounds.json) {
                     Ok(Heard::Notice(told)) => self.overheard.hear(told, &self.mailbox),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use catalog::Drift;
 use model::{Refusal, RefusalCode, UpstreamName};
+use wire::Profile;
 use wire::client::{ListingFault, OpeningFault, ServerError};
 
 use crate::child::StartFault;
@@ -85,6 +86,9 @@ pub enum PeerFault {
     /// It asks what it may not, or in another form than there is.
     #[error("the server asks {0}")]
     Asks(String),
+    /// It needs something of the client that the client has not declared.
+    #[error("the server needs what the client has not declared: {}", model::Value::Object(.0.capabilities()))]
+    Lacks(Profile),
     /// It asks for more rounds than are carried.
     #[error("the server asks for more than {max} rounds of input; `limits.ask_rounds_max`")]
     Rounds {
@@ -127,6 +131,7 @@ impl PeerFault {
             | Self::Busy(_)
             | Self::Unapproved(_)
             | Self::Full { .. }
+            | Self::Lacks(_)
             | Self::Closing => false,
         }
     }
@@ -148,6 +153,10 @@ impl PeerFault {
     pub(crate) fn refusal(&self) -> Refusal {
         let code = match self {
             Self::Link(fault) => return fault.refusal(),
+            Self::Lacks(profile) => {
+                let refusal = Refusal::new(RefusalCode::CapabilityMissing, self.to_string());
+                return refusal.with_needed(profile.capabilities());
+            }
             Self::Drifted(_) | Self::Unapproved(_) => RefusalCode::Held,
             Self::Full { .. } | Self::Busy(_) => RefusalCode::TooBusy,
             Self::Closing => RefusalCode::Draining,

@@ -263,6 +263,11 @@ impl Overheard {
         let _ = self.revision.set(revision);
     }
 
+    /// Whether the server may say several things at once: in one revision, once that is agreed on (BASE-07, BASE-10).
+    pub(crate) fn has_batches(&self) -> bool {
+        self.revision().has_batches()
+    }
+
     fn revision(&self) -> Revision {
         self.revision
             .get()

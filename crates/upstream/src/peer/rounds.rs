@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use model::{UpstreamName, Value};
+use model::{Object, UpstreamName, Value};
 use wire::client::{InputRequired, InputResponses};
-use wire::{InquiryReply, Profile, Revision};
+use wire::{Inquiry, InquiryReply, Profile, Revision};
 
 use crate::inquiries::Inquiries;
 use crate::peer::fault::PeerFault;
@@ -31,18 +31,38 @@ pub(crate) struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
+    /// Has pages opened without which a server answers nothing; gives whether a person agreed to all of them. The same
+    /// request is sent again then (D12).
+    ///
+    /// # Errors
+    /// [`PeerFault`]: it wants them again and again, or they are not to be asked for.
+    pub(crate) async fn pages(&mut self, pages: Vec<Inquiry>) -> Result<bool, PeerFault> {
+        let keyed = pages.into_iter().enumerate();
+        let keyed = keyed.map(|(at, page)| (at.to_string(), page)).collect();
+        let answered = self.ask(keyed).await?;
+        let agreed = |result: &Value| result.get("action").and_then(Value::as_str) == Some("accept");
+        Ok(answered.values().all(agreed))
+    }
+
     /// Asks what a server wants, and gives what it gets.
     ///
     /// # Errors
     /// [`PeerFault`]: what it asks is not to be asked, or there is no answer that it could be given.
     pub(crate) async fn next(&mut self, required: InputRequired) -> Result<InputResponses, PeerFault> {
+        let asked = required
+            .inquiries()
+            .map_err(|(key, fault)| PeerFault::Asks(format!("what cannot be asked, as {key:?}: {fault}")))?;
+        Ok(InputResponses {
+            responses: self.ask(asked).await?,
+            state: required.state,
+        })
+    }
+
+    async fn ask(&mut self, asked: Vec<(String, Inquiry)>) -> Result<Object, PeerFault> {
         let Some(left) = self.left.checked_sub(1) else {
             return Err(PeerFault::Rounds { max: self.max });
         };
         self.left = left;
-        let asked = required
-            .inquiries()
-            .map_err(|(key, fault)| PeerFault::Asks(format!("what cannot be asked, as {key:?}: {fault}")))?;
         for (key, inquiry) in &asked {
             // MRTR-03: only what was declared on this request.
             inquiry
@@ -71,10 +91,6 @@ impl Rounds<'_> {
                 .map(|result| (key, result))
                 .map_err(|_| PeerFault::Unanswered { what, why })
         });
-        let answered: Result<_, PeerFault> = join_all(asking).await.into_iter().collect();
-        Ok(InputResponses {
-            responses: answered?,
-            state: required.state,
-        })
+        join_all(asking).await.into_iter().collect()
     }
 }

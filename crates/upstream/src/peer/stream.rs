@@ -121,9 +121,8 @@ impl Reading {
                 Ok(bytes) => bytes,
                 Err(fault) => break fault,
             };
-            // Whether the server's revision has batches is not known before it has answered; one that sends an array is
-            // taken at its word within the same limits.
-            let parts = match messages(&bytes, true, self.bounds.batch_max, self.bounds.json) {
+            let has_batches = self.overheard.has_batches();
+            let parts = match messages(&bytes, has_batches, self.bounds.batch_max, self.bounds.json) {
                 Ok(parts) => parts,
                 Err(fault) => {
                     tracing::warn!(%fault, "a server said something that cannot be read");

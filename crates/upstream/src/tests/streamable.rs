@@ -579,7 +579,7 @@ async fn broken(retry: &'static str, script: impl Fn(usize) -> Vec<Step> + Send 
 }
 
 #[tokio::test]
-async fn hl_06_hl_11_hl_13_a_legacy_stream_that_breaks_is_taken_up_behind_its_last_event() {
+async fn d24_hl_06_hl_11_hl_13_a_legacy_stream_that_breaks_is_taken_up_behind_its_last_event() {
     let far = broken("retry: 120\n", |number| match number {
         // Broken again, with a newer id and another time; then a server that fails for a moment.
         1 => vec![

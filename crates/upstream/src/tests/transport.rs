@@ -52,7 +52,7 @@ async fn reached(
 }
 
 #[tokio::test]
-async fn sse_05_life_d06_life_d08_the_old_transport_is_tried_where_the_new_one_is_turned_away() {
+async fn d5_sse_05_life_d06_life_d08_the_old_transport_is_tried_where_the_new_one_is_turned_away() {
     let endpoint = Some("event: endpoint\ndata: /m\n\n");
     let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no"}}"#;
     let json = "application/json";

@@ -13,11 +13,18 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::id::Id;
+use crate::inquiry::{Inquiry, InquiryKind, Profile};
 use crate::log::{LogLevel, LogMessage};
+use crate::revision::Revision;
 use crate::surface::Surface;
 
 /// The longest text of an error that is kept, in characters.
 const TEXT_MAX: usize = 4_096;
+
+/// The code of an error that wants pages to be opened first.
+const PAGES_FIRST: i64 = -32_042;
+/// The code of an error that wants something of the client which it did not declare.
+const CAPABILITY_MISSING: i64 = -32_021;
 
 /// A message of a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,6 +167,36 @@ impl ServerError {
             text: text.chars().take(TEXT_MAX).collect(),
             data: error.shift_remove("data"),
         })
+    }
+}
+
+impl ServerError {
+    /// The pages that a person has to open before the same request can succeed (ELIC-07, D12), where this error says that.
+    /// Only one revision has it.
+    #[must_use]
+    pub fn pages(&self, revision: Revision) -> Option<Vec<Inquiry>> {
+        if self.code != PAGES_FIRST || !revision.has_sessions() || !revision.has_modes_of_elicitation() {
+            return None;
+        }
+        let entries = self.data.as_ref()?.get("elicitations")?.as_array()?;
+        let pages: Option<Vec<Inquiry>> = entries
+            .iter()
+            .map(|entry| {
+                let page = Inquiry::of("elicitation/create", entry.as_object()?.clone()).ok()?;
+                (page.kind() == InquiryKind::Url).then_some(page)
+            })
+            .collect();
+        pages.filter(|pages| !pages.is_empty())
+    }
+
+    /// What the client would have to be able to do, where this error says that (BASE-18).
+    #[must_use]
+    pub fn required(&self, revision: Revision) -> Option<Profile> {
+        if self.code != CAPABILITY_MISSING || revision.has_sessions() {
+            return None;
+        }
+        let required = self.data.as_ref()?.get("requiredCapabilities")?.as_object()?;
+        Some(Profile::declared(required, revision)).filter(|profile| !profile.is_empty())
     }
 }
 

@@ -65,6 +65,12 @@ impl Profile {
         Self(self.0 & other.0)
     }
 
+    /// What is not in the other.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Whether all of the other is in it.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {

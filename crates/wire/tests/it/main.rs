@@ -35,7 +35,7 @@ impl Headers {
 }
 
 impl Fields for Headers {
-    fn field(&self, name: &'static str) -> Field<'_> {
+    fn field(&self, name: &str) -> Field<'_> {
         match self.0.get(name).map(Vec::as_slice) {
             None | Some([]) => Field::Absent,
             Some([one]) => Field::One(one.as_bytes()),

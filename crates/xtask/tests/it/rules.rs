@@ -7,10 +7,13 @@ use xtask::repository;
 const TABLE: &str = "docs/protocol.md";
 
 /// The families of rules that the table holds.
-const FAMILIES: [&str; 20] = [
-    "AUTH", "BASE", "CACHE", "CAN", "CMP", "HL", "HM", "HOP", "LIFE", "LOG", "MRTR", "PAG", "PRM", "PROG",
-    "RES", "SEC", "SSE", "STDIO", "SUB", "TOOL",
+const FAMILIES: [&str; 23] = [
+    "AUTH", "BASE", "CACHE", "CAN", "CMP", "ELIC", "HL", "HM", "HOP", "LIFE", "LOG", "MRTR", "PAG", "PRM",
+    "PROG", "RES", "ROOT", "SAMP", "SEC", "SSE", "STDIO", "SUB", "TOOL",
 ];
+
+/// How many points there are that are easy to get wrong.
+const TRAPS: u8 = 25;
 
 /// A row: which tests it says that hold the rule; `None` where it says that nothing does yet.
 type Table = BTreeMap<String, Option<Vec<String>>>;
@@ -28,7 +31,7 @@ fn table(text: &str, faults: &mut Vec<String>) -> Table {
         let (Some(id), Some(state)) = (cells.first(), cells.last()) else {
             continue;
         };
-        if !line.starts_with('|') || !is_rule(id) {
+        if !line.starts_with('|') || !(is_rule(id) || trap(id).is_some()) {
             continue;
         }
         let at = format!("{TABLE}:{}: {id}", number + 1);
@@ -93,13 +96,22 @@ fn cited(text: &str) -> BTreeSet<String> {
                 found.insert(id);
             }
         }
+        found.extend(parts.iter().filter_map(|part| trap(part)));
     }
     found
 }
 
+/// The point of the list of easy mistakes that a word is, as `D12`, where it is one.
+fn trap(word: &str) -> Option<String> {
+    let number = word.strip_prefix(['d', 'D'])?;
+    let is_number = !number.starts_with('0') && number.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u8 = number.parse().ok().filter(|_| is_number)?;
+    (1..=TRAPS).contains(&number).then(|| format!("D{number}"))
+}
+
 /// The part of a source that is tests: all of it in a folder of tests, else what stands behind the mark.
 fn tests_of<'a>(path: &str, text: &'a str) -> &'a str {
-    if path.contains("/tests/") {
+    if path.contains("/tests/") || path.ends_with("/tests.rs") {
         return text;
     }
     &text[super::before_tests(text).len()..]
@@ -163,6 +175,8 @@ fn every_rule_that_is_held_is_cited_by_its_tests_and_every_citation_is_a_rule() 
     let mut faults = Vec::new();
     let table = table(&repository::read(TABLE).unwrap(), &mut faults);
     assert!(table.len() > 100, "the table was not read: {} rules", table.len());
+    let traps = table.keys().filter(|id| trap(id).is_some()).count();
+    assert_eq!(traps, usize::from(TRAPS), "a point is missing");
     faults.extend(compare(&table, &citations()));
     super::none(&faults);
 }
@@ -176,7 +190,7 @@ fn a_row_without_a_state_or_a_test_is_found_and_so_is_a_rule_that_stands_twice()
         | HL-03 | a | perhaps |\n\
         | HL-04 | a | not yet: later |\n\
         | HL-04 | a | not ours:  |\n\
-        | D1 | no rule |\n";
+        | D26 | no point |\n";
     let mut faults = Vec::new();
     let read = table(text, &mut faults);
     assert_eq!(read["HL-01"].as_deref().unwrap(), ["e2e/posts", "wire/posts"]);
@@ -223,6 +237,8 @@ fn ids_are_read_in_words_and_names_and_nothing_else_is_one() {
             &["BASE-01", "HL-06", "LIFE-D02"][..],
         ),
         ("async fn life_d02_hm_01_what_it_says() {", &["HM-01", "LIFE-D02"]),
+        ("fn d12_hm_01_a() { let d13 = 1; } // D14", &["D12", "HM-01"]),
+        ("fn life_d01_d0_d26_d012_d() {}", &["LIFE-D01"]),
         ("SHA-25 UTF-8 XX-01 HL-6 HL-006 hl-06 HL-06-x", &[]),
         ("fn base_1_hl_6() { let hl_06 = 1; }", &[]),
     ] {
