@@ -3,7 +3,8 @@
     python python1.py PLAN
 
 The plan is JSON: `url` and `token`, or `command`, `folder` and `variables`; and `steps`, each a list of a name and what
-it needs.
+it needs. Or it has `cells`, which are such plans, one after the other; `answer` is what a form is answered with, where the
+client can be asked.
 """
 
 import asyncio
@@ -15,6 +16,8 @@ import httpx
 from mcp import ClientSession, McpError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ElicitResult, PromptReference, ResourceTemplateReference
+from pydantic import AnyUrl
 
 PLAN = json.loads(sys.argv[1])
 
@@ -24,16 +27,16 @@ def say(step, fact):
 
 
 @asynccontextmanager
-async def streams():
-    if "url" in PLAN:
-        headers = {"authorization": f"Bearer {PLAN['token']}"}
+async def streams(plan):
+    if "url" in plan:
+        headers = {"authorization": f"Bearer {plan['token']}"}
         async with httpx.AsyncClient(headers=headers, timeout=60) as http:
-            async with streamable_http_client(PLAN["url"], http_client=http) as opened:
+            async with streamable_http_client(plan["url"], http_client=http) as opened:
                 yield opened
     else:
-        command, *arguments = PLAN["command"]
+        command, *arguments = plan["command"]
         server = StdioServerParameters(
-            command=command, args=arguments, cwd=PLAN["folder"], env=PLAN["variables"]
+            command=command, args=arguments, cwd=plan["folder"], env=plan["variables"]
         )
         async with stdio_client(server) as (read, write):
             yield read, write, lambda: None
@@ -61,10 +64,33 @@ async def act(session, step, given):
             return outcome(await session.call_tool(*given))
         case "watch":
             return outcome(await session.call_tool(*given, progress_callback=progress))
+        case "read":
+            return {"text": (await session.read_resource(AnyUrl(given[0]))).contents[0].text}
+        case "prompt":
+            return {"text": (await session.get_prompt(*given)).messages[0].content.text}
+        case "complete":
+            ref, name, value = given
+            kind = PromptReference if ref["type"] == "ref/prompt" else ResourceTemplateReference
+            completed = await session.complete(kind(**ref), {"name": name, "value": value})
+            return {"values": completed.completion.values}
 
 
-async def main():
-    async with streams() as (read, write, session_id), ClientSession(read, write) as session:
+def answering(plan):
+    """What the client answers forms with; none, where it is not to be asked."""
+    if "answer" not in plan:
+        return None
+
+    async def answer(_context, _params):
+        return ElicitResult(action="accept", content=plan["answer"])
+
+    return answer
+
+
+async def walk(plan):
+    async with (
+        streams(plan) as (read, write, session_id),
+        ClientSession(read, write, elicitation_callback=answering(plan)) as session,
+    ):
         opened = await session.initialize()
         say(
             "connect",
@@ -74,7 +100,7 @@ async def main():
                 "server": opened.serverInfo.name,
             },
         )
-        for step, *given in PLAN["steps"]:
+        for step, *given in plan["steps"]:
             try:
                 say(step, await act(session, step, given))
             except McpError as error:
@@ -88,7 +114,8 @@ def roots(error):
 
 
 try:
-    asyncio.run(main())
-    say("close", {})
+    for cell in PLAN.get("cells", [PLAN]):
+        asyncio.run(walk(cell))
+        say("close", {})
 except Exception as error:
     say("failed", {"error": {"message": "; ".join(str(root) for root in roots(error))}})

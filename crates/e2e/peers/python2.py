@@ -3,7 +3,8 @@
     python python2.py PLAN
 
 The plan is JSON: `url` and `token`, or `command`, `folder` and `variables`; `mode`, how the revision is agreed on; and
-`steps`, each a list of a name and what it needs.
+`steps`, each a list of a name and what it needs. Or it has `cells`, which are such plans, one after the other; `answer` is
+what a form is answered with, where the client can be asked.
 """
 
 import asyncio
@@ -11,9 +12,11 @@ import json
 import sys
 from contextlib import AsyncExitStack
 
+import anyio
 import httpx2
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult, PromptReference, ResourceTemplateReference
 
 PLAN = json.loads(sys.argv[1])
 
@@ -22,14 +25,14 @@ def say(step, fact):
     print(json.dumps({"step": step, **fact}), flush=True)
 
 
-async def server(stack):
-    if "url" in PLAN:
-        headers = {"authorization": f"Bearer {PLAN['token']}"}
+async def server(stack, plan):
+    if "url" in plan:
+        headers = {"authorization": f"Bearer {plan['token']}"}
         http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=60))
-        return streamable_http_client(PLAN["url"], http_client=http)
-    command, *arguments = PLAN["command"]
+        return streamable_http_client(plan["url"], http_client=http)
+    command, *arguments = plan["command"]
     return StdioServerParameters(
-        command=command, args=arguments, cwd=PLAN["folder"], env=PLAN["variables"]
+        command=command, args=arguments, cwd=plan["folder"], env=plan["variables"]
     )
 
 
@@ -55,15 +58,49 @@ async def act(client, step, given):
             return outcome(await client.call_tool(*given))
         case "watch":
             return outcome(await client.call_tool(*given, progress_callback=progress))
+        case "read":
+            return {"text": (await client.read_resource(given[0])).contents[0].text}
+        case "prompt":
+            return {"text": (await client.get_prompt(*given)).messages[0].content.text}
+        case "complete":
+            ref, name, value = given
+            kind = PromptReference if ref["type"] == "ref/prompt" else ResourceTemplateReference
+            completed = await client.complete(kind(**ref), {"name": name, "value": value})
+            return {"values": completed.completion.values}
+        case "cancel":
+            return await cancel(client, *given)
 
 
-async def main():
+async def cancel(client, name, given):
+    """Gives a call up as soon as it is known to run."""
+    with anyio.CancelScope() as scope:
+
+        async def begun(_done, _total, _message):
+            scope.cancel()
+
+        await client.call_tool(name, given, progress_callback=begun)
+    return {"cancelled": scope.cancelled_caught}
+
+
+def answering(plan):
+    """What the client answers forms with; none, where it is not to be asked."""
+    if "answer" not in plan:
+        return None
+
+    async def answer(_context, _params):
+        return ElicitResult(action="accept", content=plan["answer"])
+
+    return answer
+
+
+async def walk(plan):
     async with AsyncExitStack() as stack:
-        client = Client(await server(stack), mode=PLAN["mode"])
+        at = await server(stack, plan)
+        client = Client(at, mode=plan["mode"], elicitation_callback=answering(plan))
         await stack.enter_async_context(client)
         about = client.server_info
         say("connect", {"revision": client.protocol_version, "server": about.name if about else None})
-        for step, *given in PLAN["steps"]:
+        for step, *given in plan["steps"]:
             try:
                 say(step, await act(client, step, given))
             except MCPError as error:
@@ -77,7 +114,8 @@ def roots(error):
 
 
 try:
-    asyncio.run(main())
-    say("close", {})
+    for cell in PLAN.get("cells", [PLAN]):
+        asyncio.run(walk(cell))
+        say("close", {})
 except Exception as error:
     say("failed", {"error": {"message": "; ".join(str(root) for root in roots(error))}})

@@ -3,7 +3,7 @@
 //     node server-typescript1.mjs http|sse|stdio
 //
 // Over HTTP it listens on a port that is free and says where, in a line of JSON: `{"url": …}`. All servers here offer the
-// same: tools `echo`, `add`, `count` and `ask`, a resource, a template and a prompt. Packages are those of the folder in
+// same: tools `echo`, `add`, `count`, `ask`, `wait` and `waited`, a resource, a template and a prompt. Packages are those of the folder in
 // which it is started.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -14,7 +14,12 @@ const { McpServer, ResourceTemplate } = require('@modelcontextprotocol/sdk/serve
 const { SSEServerTransport } = require('@modelcontextprotocol/sdk/server/sse.js');
 const { StdioServerTransport } = require('@modelcontextprotocol/sdk/server/stdio.js');
 const { StreamableHTTPServerTransport } = require('@modelcontextprotocol/sdk/server/streamableHttp.js');
+const { completable } = require('@modelcontextprotocol/sdk/server/completable.js');
 const { z } = require('zod');
+
+// What `waited` waits for: that a call of `wait` was cancelled.
+let called_off;
+const waited = new Promise((resolve) => (called_off = resolve));
 
 function make() {
     const server = new McpServer({ name: 'typescript1', version: '1' });
@@ -58,13 +63,32 @@ function make() {
             return text(answer.action === 'accept' ? `hello ${answer.content.name}` : answer.action);
         },
     );
+    server.registerTool(
+        'wait',
+        { description: 'Waits until it is cancelled.', inputSchema: {} },
+        async (_, { _meta, sendNotification, signal }) => {
+            if (_meta?.progressToken !== undefined) {
+                await sendNotification({
+                    method: 'notifications/progress',
+                    params: { progressToken: _meta.progressToken, progress: 1 },
+                });
+            }
+            await new Promise((resolve) => signal.addEventListener('abort', resolve));
+            called_off();
+            return text('cancelled');
+        },
+    );
+    server.registerTool('waited', { description: 'Waits until a call was cancelled.', inputSchema: {} }, async () => {
+        await waited;
+        return text('one was cancelled');
+    });
     server.registerResource('one', 'note://one', { mimeType: 'text/plain' }, (uri) => ({
         contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'the first note' }],
     }));
     server.registerResource('notes', new ResourceTemplate('note://by/{name}', { list: undefined }), {}, (uri, { name }) => ({
         contents: [{ uri: uri.href, text: `a note by ${name}` }],
     }));
-    server.registerPrompt('greet', { description: 'A greeting.', argsSchema: { name: z.string() } }, ({ name }) => ({
+    server.registerPrompt('greet', { description: 'A greeting.', argsSchema: { name: completable(z.string(), (begun) => [`${begun}1`, `${begun}2`]) } }, ({ name }) => ({
         messages: [{ role: 'user', content: { type: 'text', text: `greet ${name}` } }],
     }));
     return server;

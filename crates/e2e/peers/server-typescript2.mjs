@@ -3,16 +3,27 @@
 //     node server-typescript2.mjs http|modern|stdio
 //
 // Over HTTP it listens on a port that is free and says where, in a line of JSON: `{"url": …}`; `modern` refuses the legacy
-// era. It offers what `server-typescript1.mjs` offers, without `ask`. Packages are those of the folder in which it is
+// era. It offers what `server-typescript1.mjs` offers. Packages are those of the folder in which it is
 // started.
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 
 const require = createRequire(`${process.cwd()}/`);
-const { McpServer, ResourceTemplate, createMcpHandler } = require('@modelcontextprotocol/server');
+const {
+    McpServer,
+    ResourceTemplate,
+    acceptedContent,
+    completable,
+    createMcpHandler,
+    inputRequired,
+} = require('@modelcontextprotocol/server');
 const { serveStdio } = require('@modelcontextprotocol/server/stdio');
 const { toNodeHandler } = require('@modelcontextprotocol/node');
 const { z } = require('zod');
+
+// What `waited` waits for: that a call of `wait` was cancelled.
+let called_off;
+const waited = new Promise((resolve) => (called_off = resolve));
 
 function make() {
     const server = new McpServer({ name: 'typescript2', version: '1' });
@@ -48,13 +59,42 @@ function make() {
             return text(`counted to ${to}`);
         },
     );
+    const Name = z.object({ name: z.string() });
+    server.registerTool('ask', { description: 'Asks for a name.', inputSchema: z.object({}) }, (_, { mcpReq }) => {
+        const answer = acceptedContent(mcpReq.inputResponses, 'name', Name);
+        if (answer) return text(`hello ${answer.name}`);
+        return inputRequired({
+            inputRequests: { name: inputRequired.elicit({ message: 'who is there?', requestedSchema: Name }) },
+        });
+    });
+    server.registerTool(
+        'wait',
+        { description: 'Waits until it is cancelled.', inputSchema: z.object({}) },
+        async (_, { mcpReq }) => {
+            const progressToken = mcpReq._meta?.progressToken;
+            if (progressToken !== undefined) {
+                await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: 1 } });
+            }
+            await new Promise((resolve) => mcpReq.signal.addEventListener('abort', resolve));
+            called_off();
+            return text('cancelled');
+        },
+    );
+    server.registerTool(
+        'waited',
+        { description: 'Waits until a call was cancelled.', inputSchema: z.object({}) },
+        async () => {
+            await waited;
+            return text('one was cancelled');
+        },
+    );
     server.registerResource('one', 'note://one', { mimeType: 'text/plain' }, (uri) => ({
         contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'the first note' }],
     }));
     server.registerResource('notes', new ResourceTemplate('note://by/{name}', { list: undefined }), {}, (uri, { name }) => ({
         contents: [{ uri: uri.href, text: `a note by ${name}` }],
     }));
-    server.registerPrompt('greet', { description: 'A greeting.', argsSchema: z.object({ name: z.string() }) }, ({ name }) => ({
+    server.registerPrompt('greet', { description: 'A greeting.', argsSchema: z.object({ name: completable(z.string(), (begun) => [`${begun}1`, `${begun}2`]) }) }, ({ name }) => ({
         messages: [{ role: 'user', content: { type: 'text', text: `greet ${name}` } }],
     }));
     return server;

@@ -9,15 +9,20 @@ Over HTTP it listens on a port that is free and says where, in a line of JSON: `
 import json
 import socket
 import sys
+from typing import Annotated
 
+import anyio
 import uvicorn
 from pydantic import BaseModel
 
 try:
     from mcp.server.mcpserver import Context, MCPServer
+    from mcp.server.mcpserver.resolve import Elicit, Resolve
+    from mcp_types import Completion
     GENERATION = 2
 except ImportError:
     from mcp.server.fastmcp import Context, FastMCP as MCPServer
+    from mcp.types import Completion
     GENERATION = 1
 
 server = MCPServer(f"python{GENERATION}")
@@ -48,10 +53,45 @@ async def count(to: int, ctx: Context) -> str:
     return f"counted to {to}"
 
 
-@server.tool(description="Asks for a name.")
-async def ask(ctx: Context) -> str:
-    answer = await ctx.elicit("who is there?", Name)
-    return f"hello {answer.data.name}" if answer.action == "accept" else answer.action
+if GENERATION == 1:
+
+    @server.tool(description="Asks for a name.")
+    async def ask(ctx: Context) -> str:
+        answer = await ctx.elicit("who is there?", Name)
+        return f"hello {answer.data.name}" if answer.action == "accept" else answer.action
+
+else:
+
+    def who() -> Elicit[Name]:
+        return Elicit("who is there?", Name)
+
+    @server.tool(description="Asks for a name.")
+    async def ask(answer: Annotated[Name, Resolve(who)]) -> str:
+        return f"hello {answer.name}"
+
+
+# What `waited` waits for: that a call of `wait` was cancelled.
+cancelled = anyio.Event()
+
+
+@server.tool(description="Waits until it is cancelled.")
+async def wait(ctx: Context) -> str:
+    await ctx.report_progress(1)
+    try:
+        await anyio.sleep_forever()
+    finally:
+        cancelled.set()
+
+
+@server.tool(description="Waits until a call was cancelled.")
+async def waited() -> str:
+    await cancelled.wait()
+    return "one was cancelled"
+
+
+@server.completion()
+async def complete(_ref, argument, _context):
+    return Completion(values=[f"{argument.value}1", f"{argument.value}2"])
 
 
 @server.resource("note://one", mime_type="text/plain")

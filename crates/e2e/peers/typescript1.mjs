@@ -3,11 +3,13 @@
 //     node typescript1.mjs PLAN
 //
 // The plan is JSON: `url` and `token`, or `command`, `folder` and `variables`; and `steps`, each a list of a name and
-// what it needs. Packages are those of the folder in which it is started.
+// what it needs. Or it has `cells`, which are such plans, one after the other; `answer` is what a form is answered with, where
+// the client can be asked. Packages are those of the folder in which it is started.
 import { createRequire } from 'node:module';
 
 const require = createRequire(`${process.cwd()}/`);
 const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
+const { ElicitRequestSchema } = require('@modelcontextprotocol/sdk/types.js');
 const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js');
 const { StreamableHTTPClientTransport } = require('@modelcontextprotocol/sdk/client/streamableHttp.js');
 
@@ -24,53 +26,84 @@ async function tell(step, act) {
     }
 }
 
-const transport = plan.url
-    ? new StreamableHTTPClientTransport(new URL(plan.url), {
-          requestInit: { headers: { authorization: `Bearer ${plan.token}` } },
-      })
-    : new StdioClientTransport({
-          command: plan.command[0],
-          args: plan.command.slice(1),
-          cwd: plan.folder,
-          env: plan.variables,
-      });
-// The client tells its transport which revision was agreed on, and nobody else.
-let revision;
-const setProtocolVersion = transport.setProtocolVersion?.bind(transport);
-transport.setProtocolVersion = (agreed) => {
-    revision = agreed;
-    setProtocolVersion?.(agreed);
-};
+async function walk(plan) {
+    const transport = plan.url
+        ? new StreamableHTTPClientTransport(new URL(plan.url), {
+              requestInit: { headers: { authorization: `Bearer ${plan.token}` } },
+          })
+        : new StdioClientTransport({
+              command: plan.command[0],
+              args: plan.command.slice(1),
+              cwd: plan.folder,
+              env: plan.variables,
+          });
+    // The client tells its transport which revision was agreed on, and nobody else.
+    let revision;
+    const setProtocolVersion = transport.setProtocolVersion?.bind(transport);
+    transport.setProtocolVersion = (agreed) => {
+        revision = agreed;
+        setProtocolVersion?.(agreed);
+    };
 
-const client = new Client({ name: 'peer', version: '1' }, { capabilities: {} });
-const outcome = (result) => ({
-    error_of_tool: result.isError ?? false,
-    text: result.content[0]?.text,
-    structured: result.structuredContent,
-});
-
-const acts = {
-    tools: async () => ({ names: (await client.listTools()).tools.map((tool) => tool.name) }),
-    ping: async () => ({ answer: await client.ping() }),
-    call: async (name, given) => outcome(await client.callTool({ name, arguments: given })),
-    watch: async (name, given) =>
-        outcome(
-            await client.callTool({ name, arguments: given }, undefined, {
-                onprogress: ({ progress, message }) => say('progress', { progress, message }),
-            }),
-        ),
-};
-
-const connected = await tell('connect', async () => {
-    await client.connect(transport);
-    return { revision, session: transport.sessionId, server: client.getServerVersion()?.name };
-});
-if (connected) {
-    for (const [step, ...given] of plan.steps) {
-        await tell(step, () => acts[step](...given));
+    const client = new Client(
+        { name: 'peer', version: '1' },
+        { capabilities: plan.answer ? { elicitation: {} } : {} },
+    );
+    if (plan.answer) {
+        client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: plan.answer }));
     }
+    const outcome = (result) => ({
+        error_of_tool: result.isError ?? false,
+        text: result.content[0]?.text,
+        structured: result.structuredContent,
+    });
+
+    const acts = {
+        tools: async () => ({ names: (await client.listTools()).tools.map((tool) => tool.name) }),
+        ping: async () => ({ answer: await client.ping() }),
+        call: async (name, given) => outcome(await client.callTool({ name, arguments: given })),
+        watch: async (name, given) =>
+            outcome(
+                await client.callTool({ name, arguments: given }, undefined, {
+                    onprogress: ({ progress, message }) => say('progress', { progress, message }),
+                }),
+            ),
+        read: async (uri) => ({ text: (await client.readResource({ uri })).contents[0].text }),
+        prompt: async (name, given) => ({
+            text: (await client.getPrompt({ name, arguments: given })).messages[0].content.text,
+        }),
+        complete: async (ref, name, value) => ({
+            values: (await client.complete({ ref, argument: { name, value } })).completion.values,
+        }),
+        // Gives the call up as soon as it is known to run.
+        cancel: async (name, given) => {
+            const giving_up = new AbortController();
+            const options = { signal: giving_up.signal, onprogress: () => giving_up.abort() };
+            try {
+                await client.callTool({ name, arguments: given }, undefined, options);
+                return { cancelled: false };
+            } catch (error) {
+                if (!giving_up.signal.aborted) throw error;
+                return { cancelled: true };
+            }
+        },
+    };
+
+    const connected = await tell('connect', async () => {
+        await client.connect(transport);
+        return { revision, session: transport.sessionId, server: client.getServerVersion()?.name };
+    });
+    if (connected) {
+        for (const [step, ...given] of plan.steps) {
+            await tell(step, () => acts[step](...given));
+        }
+    }
+    await tell('close', async () => {
+        if (connected && plan.url) await transport.terminateSession();
+        await client.close();
+    });
 }
-await tell('close', async () => {
-    if (connected && plan.url) await transport.terminateSession();
-    await client.close();
-});
+
+for (const cell of plan.cells ?? [plan]) {
+    await walk(cell);
+}

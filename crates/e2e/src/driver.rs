@@ -62,16 +62,6 @@ impl Sdk {
     ///
     /// `mode` is how the revision is agreed on, in the words of the SDK; generation 1 has only one way.
     pub fn drive(self, mode: &Value, at: At<'_>, steps: &Value) -> Option<Driver> {
-        let (program, script, what) = match self {
-            Self::TypeScript1 => (node(), "typescript1.mjs", "the TypeScript SDK 1.x"),
-            Self::TypeScript2 => (node(), "typescript2.mjs", "the TypeScript SDK 2.x"),
-            Self::Python1 => (python(1), "python1.py", "the Python SDK 1.x"),
-            Self::Python2 => (python(2), "python2.py", "the Python SDK 2.x"),
-        };
-        let Some(program) = program else {
-            peer::missing(what, HOW);
-            return None;
-        };
         let mut plan = match at {
             At::Http(url, token) => json!({"url":url,"token":token}),
             At::Stdio(house) => json!({
@@ -82,15 +72,22 @@ impl Sdk {
         };
         plan["mode"] = mode.clone();
         plan["steps"] = steps.clone();
-        let mut command = bare(&program);
-        command
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(script))
-            .arg(plan.to_string())
-            .current_dir(peers().join("node"));
-        Some(Driver::start(
-            &format!("{what}, mode {mode}, {at}", at = at.name()),
-            command,
-        ))
+        self.plan(&plan, &format!(", mode {mode}, {at}", at = at.name()))
+    }
+
+    /// Starts the client, to walk through all `cells` of a plan, one after the other.
+    pub fn drive_all(self, plan: &Value) -> Option<Driver> {
+        self.plan(plan, "")
+    }
+
+    fn plan(self, plan: &Value, how: &str) -> Option<Driver> {
+        let (program, script, what) = match self {
+            Self::TypeScript1 => (node(), "typescript1.mjs", "the TypeScript SDK 1.x"),
+            Self::TypeScript2 => (node(), "typescript2.mjs", "the TypeScript SDK 2.x"),
+            Self::Python1 => (python(1), "python1.py", "the Python SDK 1.x"),
+            Self::Python2 => (python(2), "python2.py", "the Python SDK 2.x"),
+        };
+        Driver::plan((program, script, what), plan, how)
     }
 }
 
@@ -106,6 +103,24 @@ impl At<'_> {
 // === impl Driver ===
 
 impl Driver {
+    /// Starts the client of FastMCP, as [`Sdk::drive_all`] does; `None` where it is not installed.
+    pub fn fastmcp(plan: &Value) -> Option<Self> {
+        Self::plan((python(2), "client_fastmcp.py", "FastMCP"), plan, "")
+    }
+
+    fn plan((program, script, what): (Option<PathBuf>, &str, &str), plan: &Value, how: &str) -> Option<Self> {
+        let Some(program) = program else {
+            peer::missing(what, HOW);
+            return None;
+        };
+        let mut command = bare(&program);
+        command
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(script))
+            .arg(plan.to_string())
+            .current_dir(peers().join("node"));
+        Some(Self::start(&format!("{what}{how}"), command))
+    }
+
     fn start(name: &str, command: Command) -> Self {
         let mut group = Group::start(command);
         let lines = BufReader::new(group.leader.stdout.take().unwrap()).lines();
@@ -146,6 +161,13 @@ impl Driver {
         }
     }
 
+    /// What the client tells next, whatever it is about.
+    pub async fn any(&mut self) -> (String, Value) {
+        let mut told = self.told().await;
+        let step = told.as_object_mut().unwrap().remove("step");
+        (step.unwrap().as_str().unwrap().to_owned(), told)
+    }
+
     fn about(&self, step: &str, mut told: Value) -> Value {
         assert_eq!(told["step"], step, "{}: {told}\n{}", self.name, self.log());
         told.as_object_mut().unwrap().remove("step");
@@ -170,6 +192,11 @@ impl Driver {
     pub async fn end(mut self) -> String {
         let told = self.step("close").await;
         assert_eq!(told, json!({}), "{}: {}", self.name, self.log());
+        self.ended().await
+    }
+
+    /// The same, where it has told that it has closed.
+    pub async fn ended(mut self) -> String {
         let ended = async {
             assert_eq!(self.lines.next_line().await.unwrap(), None, "{}", self.name);
             let status = self.group.leader.wait().await.unwrap();

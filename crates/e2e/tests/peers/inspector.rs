@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::road;
 
 /// The launcher of the Inspector.
-const INSPECTOR: &str = "@modelcontextprotocol/inspector/clients/launcher/build/index.js";
+pub(crate) const INSPECTOR: &str = "@modelcontextprotocol/inspector/clients/launcher/build/index.js";
 
 /// What it ends with where a tool said that it failed.
 const TOOL_FAILED: i32 = 5;

@@ -14,6 +14,7 @@
 mod behind;
 mod conformance;
 mod github;
+mod grid;
 mod inspector;
 mod requests;
 mod road;
