@@ -28,6 +28,7 @@ mod commands;
 mod consent;
 mod corpus;
 mod credentials;
+mod crowd;
 mod demo;
 mod document;
 mod documents;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use e2e::behind::{Behind, Line, Official, Way};
+use e2e::client::{LEGACY, MODERN};
 use e2e::driver::{self, Driver, HOW, Sdk};
 use e2e::house::{Gate, House, text};
 use e2e::peer;
@@ -205,7 +206,11 @@ async fn behind(house: &House, page: &str) -> Option<(Vec<Server>, String)> {
         (Official::Memory, vec![], memory.as_str()),
         (Official::Time, vec!["--local-timezone", "UTC"], ""),
         (Official::Git, vec!["--repository", files.as_str()], ""),
-        (Official::Fetch, vec!["--ignore-robots-txt"], ""),
+        (
+            Official::Fetch,
+            vec!["--ignore-robots-txt", "--allow-private-ips"],
+            "",
+        ),
     ] {
         let name = format!("{official:?}").to_lowercase();
         command(&name, &official.line(&arguments)?, more);
@@ -300,7 +305,7 @@ async fn behind(house: &House, page: &str) -> Option<(Vec<Server>, String)> {
     );
     fetch.deeds.push((
         Deed::Prompt,
-        json!(["prompt", "fetch", {"url": page}]),
+        json!(["prompt", "page", {"url": page}]),
         json!("a page"),
     ));
     servers.push(fetch);
@@ -313,9 +318,19 @@ async fn behind(house: &House, page: &str) -> Option<(Vec<Server>, String)> {
                 (_, "call" | "watch" | "cancel") if !tools.contains(&named) => {
                     tools.push(named);
                     let _ = write!(config, "[upstream.{name}.tool.{named}]\nclass = \"read\"\n");
+                    if named.starts_with("trigger") {
+                        // By its name it would change something.
+                        config.push_str(
+                            "approval.class = { by = \"t\", because = \"t\", until = \"2099-12-31\", for = [\"everyone\"] }\n",
+                        );
+                    }
                 }
                 (_, "prompt") => {
                     let _ = writeln!(config, "[upstream.{name}.prompt.{named}]");
+                    if name == "fetch" {
+                        // A tool of this server has the name of the prompt.
+                        config.push_str("prompt = \"fetch\"\n");
+                    }
                 }
                 (_, "read") => {
                     let _ = write!(config, "[upstream.{name}.resource.first]\nuri = \"{named}\"\n");
@@ -386,7 +401,10 @@ impl Client {
     }
 
     fn at(&self, gate: &Gate, server: &Server) -> String {
-        format!("{self}, {}:\n{}", server.name, gate.log())
+        let log = gate.log();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(20)..].join("\n");
+        format!("{self}, {}:\n{last}", server.name)
     }
 
     /// Does everything with every server; panics where something does not come out as it has to.
@@ -418,6 +436,11 @@ impl Client {
         for server in servers {
             let told = driver.step("connect").await;
             assert!(told["error"].is_null(), "{told} {}", self.at(gate, server));
+            // FastMCP does not tell.
+            if let Some(revision) = told["revision"].as_str() {
+                let expected = if self.mode == "auto" { MODERN } else { LEGACY[3] };
+                assert_eq!(revision, expected, "{}", self.at(gate, server));
+            }
             for (deed, step, says) in self.deeds(server) {
                 let step = step[0].as_str().unwrap();
                 let mut reports = 0;
