@@ -17,11 +17,14 @@ pub enum Drift {
     Changed,
     /// It has no such tool any more.
     Gone,
+    /// It wants arguments in headers in a way that the protocol does not have, where headers count (HM-19).
+    Headers,
 }
 
 const SAME: u8 = 0;
 const CHANGED: u8 = 1;
 const GONE: u8 = 2;
+const HEADERS: u8 = 3;
 
 impl Live {
     /// Takes note of what was said. Gives whether that is news.
@@ -30,6 +33,7 @@ impl Live {
             None => SAME,
             Some(Drift::Changed) => CHANGED,
             Some(Drift::Gone) => GONE,
+            Some(Drift::Headers) => HEADERS,
         };
         self.0.swap(now, Ordering::AcqRel) != now
     }
@@ -38,6 +42,7 @@ impl Live {
         match self.0.load(Ordering::Acquire) {
             SAME => None,
             GONE => Some(Drift::Gone),
+            HEADERS => Some(Drift::Headers),
             _ => Some(Drift::Changed),
         }
     }
@@ -52,6 +57,10 @@ impl fmt::Display for Drift {
                  it again or correct the server"
             }
             Self::Gone => "the server no longer has this tool",
+            Self::Headers => {
+                "its schema has an `x-mcp-header` that is not valid, and such a tool must not be called over HTTP; correct \
+                 the server"
+            }
         })
     }
 }
@@ -65,7 +74,7 @@ mod tests {
         let live = Live::default();
         assert_eq!(live.drift(), None);
         assert!(!live.note(None));
-        for drift in [Drift::Changed, Drift::Gone] {
+        for drift in [Drift::Changed, Drift::Gone, Drift::Headers] {
             assert!(live.note(Some(drift)));
             assert!(!live.note(Some(drift)));
             assert_eq!(live.drift(), Some(drift));

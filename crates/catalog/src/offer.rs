@@ -83,6 +83,7 @@ impl Tool {
             definition: Arc::new(definition),
             source: Source::Server(Box::new(ServerTool {
                 surface,
+                has_invalid_headers: false,
                 name: bounds.operation.clone(),
                 digest,
                 closed_schema: schema,

@@ -30,6 +30,8 @@ pub struct ServerTool {
     /// What its URIs are made of, where it is a template.
     pub(crate) template: Option<Template>,
     pub(crate) abilities: Abilities,
+    /// Whether its schema wants an argument in a header in a way that is not valid.
+    pub(crate) has_invalid_headers: bool,
     /// Whether arguments of it stand in headers too.
     pub(crate) mirrors: bool,
 }
@@ -108,10 +110,18 @@ impl ServerTool {
         self.live.drift()
     }
 
-    /// Holds what the server says now against what was approved; `None`: it has no such tool. Gives whether that is news.
-    pub fn compare(&self, said: Option<&Object>) -> bool {
+    /// Holds what the server says now against what was approved; `None`: it has no such tool. `has_headers`: arguments are
+    /// mirrored into headers on the way to it. Gives whether that is news.
+    pub fn compare(&self, said: Option<&Object>, has_headers: bool) -> bool {
         let drift = match said {
             None => Some(Drift::Gone),
+            Some(definition)
+                if pin::definition(self.surface, definition) == self.digest
+                    && has_headers
+                    && self.has_invalid_headers =>
+            {
+                Some(Drift::Headers)
+            }
             Some(definition) if pin::definition(self.surface, definition) == self.digest => None,
             Some(_) => Some(Drift::Changed),
         };
@@ -180,6 +190,7 @@ impl Tool {
             argument_names,
             projection,
             source: Source::Server(Box::new(ServerTool {
+                has_invalid_headers: published(input) != *input,
                 surface: Surface::Tools,
                 item: None,
                 template: None,

@@ -293,6 +293,12 @@ pub fn script(name: &str) -> Option<Command> {
     Some(command)
 }
 
+/// The command line that runs one of our own programs on Node.js, for a program that starts it itself.
+pub fn line_of(name: &str) -> Option<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name);
+    Some(format!("{} {}", node()?.display(), script.display()))
+}
+
 /// A command with nothing of the environment but what a program needs to run.
 fn bare(program: &Path) -> Command {
     let mut path = OsString::from(program.parent().unwrap());

@@ -84,8 +84,18 @@ impl Round<'_> {
                 }
             }
             for question in ongoing.inquiries.take() {
-                ongoing.asked += 1;
-                questions.insert(format!("ask-{}", ongoing.asked), question);
+                // By the server's own key, as if nobody stood between, unless another question has it.
+                let own = question.key().filter(|key| !questions.contains_key(*key));
+                let key = own.map(str::to_owned).unwrap_or_else(|| {
+                    loop {
+                        ongoing.asked += 1;
+                        let key = format!("ask-{}", ongoing.asked);
+                        if !questions.contains_key(&key) {
+                            break key;
+                        }
+                    }
+                });
+                questions.insert(key, question);
             }
             if questions.is_empty() {
                 continue;

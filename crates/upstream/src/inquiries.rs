@@ -14,6 +14,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::{Inquiry, InquiryReply, Profile};
 
+/// The longest key of a question that is kept, in bytes.
+const KEY_BYTES_MAX: usize = 128;
+
 /// The questions of one call.
 #[derive(Debug)]
 pub struct Inquiries {
@@ -47,6 +50,8 @@ struct Inner {
 #[derive(Debug)]
 pub struct Question {
     inquiry: Inquiry,
+    /// What its server calls it, where it has names for its questions.
+    key: Option<String>,
     reply: oneshot::Sender<InquiryReply>,
 }
 
@@ -130,13 +135,14 @@ impl Inquiries {
         began + self.time_max.saturating_sub(inner.spent)
     }
 
-    /// Puts a question and waits for its answer. Dropping the future takes it back.
+    /// Puts a question by the key that its server has for it, and waits for its answer. Dropping the future takes it back.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         upstream: &UpstreamName,
-        inquiry: Inquiry,
+        (key, inquiry): (&str, Inquiry),
     ) -> Result<InquiryReply, TooMany> {
-        Ok(self.pose(upstream, inquiry)?.reply().await)
+        let key = (key.len() <= KEY_BYTES_MAX).then(|| key.to_owned());
+        Ok(self.put_by(upstream, inquiry, key)?.reply().await)
     }
 
     /// Puts a question now, so that those of one server stand in the order in which they came.
@@ -145,17 +151,26 @@ impl Inquiries {
         upstream: &UpstreamName,
         inquiry: Inquiry,
     ) -> Result<Posed, TooMany> {
+        self.put_by(upstream, inquiry, None)
+    }
+
+    fn put_by(
+        self: &Arc<Self>,
+        upstream: &UpstreamName,
+        inquiry: Inquiry,
+        key: Option<String>,
+    ) -> Result<Posed, TooMany> {
         if inquiry.asks_for_a_secret() {
             tracing::warn!(%upstream, "a server asks for what looks like a secret in a form");
         }
-        let answer = self.put(inquiry.from_upstream(upstream.as_str(), self.shows_upstream))?;
+        let answer = self.put(inquiry.from_upstream(upstream.as_str(), self.shows_upstream), key)?;
         Ok(Posed {
             answer,
             open: Open(Arc::clone(self)),
         })
     }
 
-    fn put(&self, inquiry: Inquiry) -> Result<oneshot::Receiver<InquiryReply>, TooMany> {
+    fn put(&self, inquiry: Inquiry, key: Option<String>) -> Result<oneshot::Receiver<InquiryReply>, TooMany> {
         let (reply, answer) = oneshot::channel();
         let mut inner = self.lock();
         if inner.asked >= self.per_call_max {
@@ -167,7 +182,7 @@ impl Inquiries {
         inner.asked += 1;
         inner.open += 1;
         inner.since.get_or_insert_with(Instant::now);
-        inner.waiting.push_back(Question { inquiry, reply });
+        inner.waiting.push_back(Question { inquiry, key, reply });
         drop(inner);
         self.news.notify_one();
         self.clock.send_modify(|count| *count += 1);
@@ -211,6 +226,12 @@ impl Question {
     #[must_use]
     pub const fn inquiry(&self) -> &Inquiry {
         &self.inquiry
+    }
+
+    /// What its server calls it, where it has names for its questions. Untrusted.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
     }
 
     /// Answers it. The server may have taken it back.
@@ -282,7 +303,7 @@ mod tests {
 
     async fn ask(inquiries: &Arc<Inquiries>) -> Result<InquiryReply, TooMany> {
         let upstream = UpstreamName::parse("far").unwrap();
-        inquiries.ask(&upstream, roots()).await
+        inquiries.ask(&upstream, ("a", roots())).await
     }
 
     #[tokio::test(start_paused = true)]

@@ -684,7 +684,9 @@ impl Peer {
                     self.list(conversation, surface, deadline).await?
                 }
             };
-            self.compare(surface, &listed, catalog);
+            // HM-17: headers count over HTTP in the stateless era.
+            let has_headers = matches!(self.far, Far::Url { .. }) && conversation.opened().is_stateless();
+            self.compare(surface, &listed, has_headers, catalog);
         }
         conversation.is_listed(asked);
         Ok(())
@@ -695,7 +697,7 @@ impl Peer {
         own.any(|tool| tool.surface() == surface)
     }
 
-    fn compare(&self, surface: Surface, listed: &[Object], catalog: &Catalog) {
+    fn compare(&self, surface: Surface, listed: &[Object], has_headers: bool, catalog: &Catalog) {
         let by_name: HashMap<&str, &Object> = listed
             .iter()
             .filter_map(|item| Some((item.get(surface.key()).and_then(Value::as_str)?, item)))
@@ -703,7 +705,7 @@ impl Peer {
         for tool in catalog.tools().filter(|tool| *tool.upstream() == self.name) {
             if let Some(offered) = tool.server_tool()
                 && offered.surface() == surface
-                && offered.compare(by_name.get(offered.name()).copied())
+                && offered.compare(by_name.get(offered.name()).copied(), has_headers)
             {
                 heard_of(tool, offered);
                 catalog.tell(tool);

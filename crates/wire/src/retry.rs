@@ -40,11 +40,8 @@ impl Retry {
             .transpose()
             .map_err(Failure::InvalidParams)?;
         match (params.request_state, responses) {
-            (None, None) => Ok(None),
-            // Every round that is asked here has a state.
-            (None, Some(_)) => Err(Failure::InvalidParams(
-                "`inputResponses` stands without the `requestState` that it belongs to".to_owned(),
-            )),
+            // Every round that is asked here has a state: answers without one belong to nothing, and are ignored (MRTR-07).
+            (None, _) => Ok(None),
             (Some(state), responses) => Ok(Some(Self {
                 state: text_of(state, "requestState").map_err(Failure::InvalidParams)?,
                 responses: responses.unwrap_or_default(),

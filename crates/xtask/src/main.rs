@@ -45,7 +45,7 @@ enum Chore {
         #[arg(default_value_t = xtask::fuzz::SECONDS)]
         seconds: u32,
     },
-    /// Write docs/conformance.md, docs/conformance-servers.md and docs/grid.md from runs of the official conformance suite and of real clients and servers
+    /// Write docs/conformance*.md and docs/grid.md from runs of the official conformance suite and of real clients and servers
     Conformance,
     /// Compare each room's clippy.toml with the table of rooms, or write it
     Rooms {

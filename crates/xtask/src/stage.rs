@@ -130,8 +130,8 @@ pub fn deny() -> Result<()> {
     run(&mut command)
 }
 
-/// Lets the official conformance suite, and clients and servers of other people, loose on a gate, and writes `docs/conformance.md`,
-/// `docs/conformance-servers.md` and `docs/grid.md` from what comes of it.
+/// Lets the official conformance suite, and clients and servers of other people, loose on a gate, and writes `docs/conformance*.md`
+/// and `docs/grid.md` from what comes of it.
 ///
 /// # Errors
 /// Where a check neither passes nor is known to be not for this server, or the suite is not installed.
@@ -146,6 +146,7 @@ pub fn conformance() -> Result<()> {
         "conformance::",
         "grid::",
         "through::",
+        "clients::",
     ]);
     command.envs([("TOLLHOUSE_PEERS", "required"), ("TOLLHOUSE_WRITE", "1")]);
     run(&mut command)

@@ -68,6 +68,13 @@ async fn tool_11_mrtr_02_mrtr_04_a_question_ends_the_request_and_the_next_one_ta
         let wants = &asked["result"];
         assert_eq!(wants["resultType"], "input_required");
         let (key, entry) = wants["inputRequests"].as_object().unwrap().iter().next().unwrap();
+        // A server of the stateless era has names for its questions, and they stay.
+        let own = if far_revision == MODERN {
+            "k \u{2603}"
+        } else {
+            "ask-1"
+        };
+        assert_eq!(key, own);
         assert_eq!(entry["method"], "elicitation/create");
         assert_eq!(entry["params"]["message"], "[far] Your name?");
         assert!(
@@ -160,13 +167,15 @@ async fn d10_mrtr_06_a_state_is_taken_from_whom_it_was_given_to_for_the_same_req
         let malformed = retry(&asked, json!({ &key: wrong }));
         assert_eq!(code(&round(&ada, 6, "a", malformed).await), -32_602, "{wrong}");
     }
-    // MRTR-05: answers without the state that they belong to.
-    let stateless = json!({ "inputResponses": { &key: accepted() } });
-    assert_eq!(code(&round(&ada, 7, "a", stateless).await), -32_602);
     let end = round(&ada, 8, "a", right.clone()).await;
     assert_eq!(serde_json::from_str::<Value>(said(&end)).unwrap(), accepted());
     assert_eq!(code(&round(&ada, 9, "a", right).await), -32_602, "a second time");
     assert_eq!(far.asked_for("tools/call").len(), 1);
+    // MRTR-05, MRTR-07: answers without the state that they belong to answer nothing; it is a call like any other.
+    let stateless = json!({ "inputResponses": { &key: accepted() } });
+    let anew = round(&ada, 10, "a", stateless).await;
+    assert_eq!(anew["result"]["resultType"], "input_required", "{anew}");
+    assert_eq!(far.asked_for("tools/call").len(), 2);
     close(gate).await;
 }
 

@@ -479,27 +479,53 @@ async fn d18_hop_04_hm_15_the_headers_of_a_hop_are_made_for_it_and_none_is_copie
 
 #[tokio::test]
 async fn d19_hm_14_hm_16_hm_17_hm_19_arguments_that_stand_in_headers_too_do_so_on_both_hops() {
-    let far = FarServer::start(&[MODERN]).await;
     let mut tool = echo();
     tool["inputSchema"]["properties"] = json!({
         "text": { "type": "string" },
-        "region": { "type": ["string", "null"], "x-mcp-header": "Broken" },
         "place": { "type": "string", "x-mcp-header": "Place" },
         "n": { "type": "integer", "x-mcp-header": "N" },
-        "weight": { "type": "number", "x-mcp-header": "Weight" },
+        "weight": { "type": "number" },
     });
+    let mut broken = tool.clone();
+    broken["inputSchema"]["properties"]["weight"]["x-mcp-header"] = json!("Weight");
+    broken["inputSchema"]["properties"]["region"] =
+        json!({ "type": ["string", "null"], "x-mcp-header": "Broken" });
+    for (revision, is_lost) in [("2025-11-25", false), (MODERN, true)] {
+        let far = FarServer::start(&[revision]).await;
+        far.tools(vec![broken.clone()]);
+        let house = house(&far, "", "").await;
+        let key = house.key("ada").await;
+        let gate = house.serve().await;
+        let client = Mcp::modern(&gate.url, &key);
+        let called = client
+            .ask(
+                "tools/call",
+                json!({ "name": "far_echo", "arguments": { "text": "t" } }),
+            )
+            .await;
+        let listed = client.ask("tools/list", json!({})).await;
+        if is_lost {
+            // Where headers count, such a tool is not called.
+            assert_eq!(called["error"]["code"], -32_602, "{called}");
+            assert_eq!(listed["result"]["tools"], json!([]));
+            assert_eq!(far.asked_for("tools/call").len(), 0);
+        } else {
+            // Where they do not, what a client would drop the tool for is not published.
+            assert!(called["result"].is_object(), "{called}");
+            let properties = &listed["result"]["tools"][0]["inputSchema"]["properties"];
+            assert_eq!(properties["place"]["x-mcp-header"], "Place", "{listed}");
+            for broken in ["region", "weight"] {
+                assert!(properties[broken].get("x-mcp-header").is_none(), "{listed}");
+            }
+        }
+        close(gate).await;
+    }
+    let far = FarServer::start(&[MODERN]).await;
     far.tools(vec![tool]);
     let house = house(&far, "", "").await;
     let key = house.key("ada").await;
     let gate = house.serve().await;
     let client = Mcp::modern(&gate.url, &key);
-    // What a client would drop the tool for is not published.
-    let listed = client.ask("tools/list", json!({})).await;
-    let properties = &listed["result"]["tools"][0]["inputSchema"]["properties"];
-    assert_eq!(properties["place"]["x-mcp-header"], "Place", "{listed}");
-    for broken in ["region", "weight"] {
-        assert!(properties[broken].get("x-mcp-header").is_none(), "{listed}");
-    }
     let escaped = "=?base64?ICBub3J0aA==?=";
     for (arguments, place, n, sent) in [
         (

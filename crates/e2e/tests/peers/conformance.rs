@@ -20,6 +20,7 @@ use e2e::porter::Porter;
 use e2e::service::{Service, json as answer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::process::Command;
 
 /// The suite, and its version as `peers/package.json` has it.
 const SUITE: &str = "@modelcontextprotocol/conformance";
@@ -328,23 +329,41 @@ fn slowly(body: &Value) -> Response {
 
 /// Runs the suite against the endpoint; `None` where it is not installed.
 pub(crate) async fn run(url: &str, arguments: &[&str]) -> Option<Report> {
+    report(["server", "--url", url], arguments, |_| ()).await
+}
+
+/// What the suite says of a program that it runs as a client.
+pub(crate) async fn run_client(
+    command: &str,
+    arguments: &[&str],
+    prepare: impl FnOnce(&mut Command),
+) -> Option<Report> {
+    report(["client", "--command", command], arguments, prepare).await
+}
+
+async fn report(
+    [kind, key, value]: [&str; 3],
+    arguments: &[&str],
+    prepare: impl FnOnce(&mut Command),
+) -> Option<Report> {
     let Some(mut suite) = driver::npm(&format!("{SUITE}/dist/index.js")) else {
         peer::missing("the official conformance suite", HOW);
         return None;
     };
     let folder = TempDir::new().unwrap();
     suite
-        .args(["server", "--url", url, "--output-dir"])
+        .args([kind, key, value, "--output-dir"])
         .arg(folder.path())
         .args(arguments);
+    prepare(&mut suite);
     // Its exit code only says whether every scenario passed, and not every scenario is for this server.
     let output = driver::run(suite).await;
     let mut report = Report::new();
     for entry in std::fs::read_dir(folder.path()).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        // server-<scenario>-2026-11-30T15-22-47-170Z
-        let name = name.strip_prefix("server-").unwrap();
+        // server-<scenario>-2026-11-30T15-22-47-170Z, and without the first part where a client was run.
+        let name = name.strip_prefix("server-").unwrap_or(&name);
         let name = &name[..name.len() - "-2026-11-30T15-22-47-170Z".len()];
         let checks = std::fs::read(entry.path().join("checks.json")).unwrap();
         let checks: Value = serde_json::from_slice(&checks).unwrap();

@@ -12,6 +12,7 @@
 )]
 
 mod behind;
+mod clients;
 mod conformance;
 mod github;
 mod grid;

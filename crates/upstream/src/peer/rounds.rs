@@ -69,7 +69,7 @@ impl Rounds<'_> {
                 .fits(self.profile)
                 .map_err(|fault| PeerFault::Asks(format!("what was not declared, as {key:?}: {fault}")))?;
             let words = Value::Object(inquiry.params().clone()).to_string();
-            if (self.guard.0)(words.as_bytes()) {
+            if (self.guard.0)(words.as_bytes()) || (self.guard.0)(key.as_bytes()) {
                 return Err(PeerFault::Asks(
                     "with the credential of the gate in its words".to_owned(),
                 ));
@@ -79,7 +79,7 @@ impl Rounds<'_> {
             tokio::time::sleep(PAUSE).await;
         }
         let asking = asked.into_iter().map(async |(key, inquiry)| {
-            let reply = self.inquiries.ask(self.upstream, inquiry.clone()).await;
+            let reply = self.inquiries.ask(self.upstream, (&key, inquiry.clone())).await;
             let what = inquiry.kind().method();
             let reply = reply.map_err(|many| PeerFault::Asks(many.to_string()))?;
             let why = match &reply {
