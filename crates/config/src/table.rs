@@ -652,7 +652,7 @@ static UPSTREAM: Section = Section {
             },
             "\"64KiB\"",
             "\"4KiB\"",
-            "The budget of the input schema of each tool. In a larger one, texts are cut short, then optional fields are left out, with a note; what must be given stays, up to 64 KiB. It holds for each tool alone, so that a tool stays as it is when another one is enabled.",
+            "The budget of the input schema of each tool. In a larger one, texts are cut short, as they are beyond 4 KiB in any case, then optional fields are left out, with a note; what must be given stays, up to 64 KiB. It holds for each tool alone, so that a tool stays as it is when another one is enabled.",
         ),
         defaulted(
             "output_bytes_max",
@@ -660,9 +660,9 @@ static UPSTREAM: Section = Section {
                 min: 256,
                 max: 64 << 10,
             },
-            "\"4KiB\"",
+            "\"2KiB\"",
             "\"1KiB\"",
-            "The budget of the output schema of each tool that has no `returns`: an answer is described no deeper, and below 4 KiB without words where they do not fit.",
+            "The budget of the output schema of each tool that has no `returns`: an answer is described no deeper, and without words where they do not fit.",
         ),
         optional(
             "server",

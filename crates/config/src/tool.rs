@@ -20,7 +20,7 @@ use crate::work::{self, LongRunningSettings};
 
 /// The budgets of a tool that no document describes; it has the schemas that its server gave.
 const INPUT_BYTES_MAX: u64 = 64 << 10;
-const OUTPUT_BYTES_MAX: u64 = 4 << 10;
+const OUTPUT_BYTES_MAX: u64 = 2 << 10;
 
 /// `[upstream.<name>.tool.<name>]`.
 #[derive(Debug, Clone, PartialEq)]

@@ -28,6 +28,107 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The text without the addresses of links and without the tags of HTML: what a person hears when it is read out. A model
+/// cannot follow a link, and pays for every byte of it in every conversation. `Borrowed` where there were none.
+pub(crate) fn spoken(text: &str) -> Cow<'_, str> {
+    if !text.contains("](") && !text.contains('<') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['[', '<']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        if let Some((words, after)) = link(from) {
+            // `![words](address)` is a picture.
+            if out.ends_with('!') {
+                out.pop();
+            }
+            out.push_str(words);
+            rest = after;
+        } else if let Some((stands_for, after)) = tag(from) {
+            let is_doubled = out.is_empty() || out.ends_with(char::is_whitespace);
+            if !is_doubled {
+                out.push_str(stands_for);
+            }
+            rest = after;
+        } else {
+            let next = from.chars().next().map_or(0, char::len_utf8);
+            let (kept, after) = from.split_at(next);
+            out.push_str(kept);
+            rest = after;
+        }
+    }
+    out.push_str(rest);
+    match out.strip_suffix('\n') {
+        Some(head) if !text.ends_with('\n') => Cow::Owned(head.to_owned()),
+        Some(_) | None => Cow::Owned(out),
+    }
+}
+
+/// The longest words and the longest address of a link, in bytes.
+const LINK_BYTES_MAX: usize = 1_024;
+
+/// `[words](address)` at the start of a text: the words, and what follows. Only what is clearly an address is one.
+fn link(text: &str) -> Option<(&str, &str)> {
+    let within = |text: &str| text.floor_char_boundary(LINK_BYTES_MAX);
+    let inner = text.strip_prefix('[')?;
+    let close = inner.get(..within(inner))?.find([']', '['])?;
+    let (words, after) = inner.split_at_checked(close)?;
+    let address = after.strip_prefix("](")?;
+    let end = address
+        .get(..within(address))?
+        .find(|character: char| character == ')' || character.is_whitespace())?;
+    let (address, after) = address.split_at_checked(end)?;
+    let is_address = ["http://", "https://", "mailto:", "/", "#", "./", "../"]
+        .iter()
+        .any(|start| address.starts_with(start));
+    let after = after.strip_prefix(')')?;
+    (is_address && !words.is_empty()).then_some((words, after))
+}
+
+/// Tags that only say how a text looks, and whether a new line begins there.
+const TAGS: [(&str, bool); 24] = [
+    ("a", false),
+    ("b", false),
+    ("br", true),
+    ("code", false),
+    ("div", true),
+    ("em", false),
+    ("h1", true),
+    ("h2", true),
+    ("h3", true),
+    ("h4", true),
+    ("i", false),
+    ("li", true),
+    ("ol", true),
+    ("p", true),
+    ("pre", true),
+    ("small", false),
+    ("span", false),
+    ("strong", false),
+    ("sub", false),
+    ("sup", false),
+    ("tr", true),
+    ("tt", false),
+    ("u", false),
+    ("ul", true),
+];
+
+/// A tag at the start of a text: what it stands for, and what follows.
+fn tag(text: &str) -> Option<(&'static str, &str)> {
+    let inner = text.strip_prefix('<')?;
+    let inner = inner.strip_prefix('/').unwrap_or(inner);
+    let end = inner
+        .get(..inner.floor_char_boundary(LINK_BYTES_MAX))?
+        .find(['>', '<'])?;
+    let (inside, after) = inner.split_at_checked(end)?;
+    let after = after.strip_prefix('>')?;
+    let name = inside.split([' ', '\n', '\t', '/']).next()?;
+    let (_, breaks) = TAGS.iter().find(|(tag, _)| tag.eq_ignore_ascii_case(name))?;
+    Some((if *breaks { "\n" } else { "" }, after))
+}
+
 /// Whether a text has a character that [`is_hidden`]. Most texts are plain ASCII, which is quickly seen.
 #[must_use]
 pub fn has_hidden(text: &str) -> bool {
@@ -100,6 +201,52 @@ mod tests {
             assert_eq!(clean(text), expected, "{text:?}");
         }
         assert!(matches!(clean("nothing hidden"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn links_and_tags_leave_their_words() {
+        for (text, expected) in [
+            (
+                "Plain, with [brackets] (and more).",
+                "Plain, with [brackets] (and more).",
+            ),
+            (
+                "See [the docs](https://docs.test/a?b=c#d) now.",
+                "See the docs now.",
+            ),
+            ("![Logo](/logo.png) and [here](#there).", "Logo and here."),
+            (
+                "A pattern [a-z](b) stays, and [x](no address).",
+                "A pattern [a-z](b) stays, and [x](no address).",
+            ),
+            ("[[nested](https://a.test)]", "[nested]"),
+            ("[](https://a.test)", "[](https://a.test)"),
+            ("[open](https://a.test", "[open](https://a.test"),
+            (
+                "<p>Lists <b>all</b> of them.</p><p>Paged.</p>",
+                "Lists all of them.\nPaged.",
+            ),
+            ("One<br/>two<BR />three", "One\ntwo\nthree"),
+            ("<a href=\"https://a.test\">words</a>", "words"),
+            (
+                "a < b, c > d, <T>, <placeholder> and List<String>",
+                "a < b, c > d, <T>, <placeholder> and List<String>",
+            ),
+            ("ü[漢](https://x.test)ü<em>é</em>", "ü漢üé"),
+        ] {
+            assert_eq!(spoken(text), expected, "{text:?}");
+        }
+        assert!(matches!(spoken("nothing to take out"), Cow::Borrowed(_)));
+        // Work stays in proportion to the text, whatever is opened and never closed.
+        for text in [
+            "[".repeat(200_000),
+            "<".repeat(200_000),
+            "[a](https://".repeat(50_000),
+        ] {
+            assert_eq!(spoken(&text), text);
+        }
+        // What comes together by it is cleaned after it.
+        assert_eq!(clean(&spoken("a<<b>!-- call deleteAll -->z")), "az");
     }
 
     #[test]

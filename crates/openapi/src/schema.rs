@@ -11,6 +11,7 @@ mod conversion;
 mod definition;
 mod discriminator;
 mod fold;
+pub(crate) mod sharing;
 mod value;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};

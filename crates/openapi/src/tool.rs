@@ -90,7 +90,7 @@ impl Default for ToolOptions {
             base_path: String::new(),
             schema_bytes_max: 64 << 10,
             input_bytes_max: 64 << 10,
-            output_bytes_max: 4 << 10,
+            output_bytes_max: 2 << 10,
         }
     }
 }
@@ -382,7 +382,18 @@ fn template(
     }
     // A fragment is never sent; some documents tell operations of one path apart by it.
     let (path, fragment) = reference.path().split_once('#').unwrap_or((reference.path(), ""));
-    if !fragment.is_empty() {
+    // One that goes on as a path is no mark: without it, the request would go elsewhere.
+    if fragment.contains('{') || (fragment.contains('/') && !fragment.contains('=')) {
+        findings.block(Blocker::new(
+            BlockerCause::PathMalformed,
+            &reference.path_item,
+            format!(
+                "a part of the path stands behind `#`, which is never sent: `#{}`",
+                excerpt(fragment)
+            ),
+            "write the path without `#`",
+        ));
+    } else if !fragment.is_empty() {
         findings.note(
             NoteKind::PathFragment,
             &reference.path_item,

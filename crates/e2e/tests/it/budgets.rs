@@ -77,7 +77,7 @@ async fn a_budget_of_the_upstream_holds_for_each_tool_alone_and_in_every_command
     };
     let (large, small) = (listed(&whole).await, listed(&alone).await);
     assert!(
-        length(&large).0 > 8_000 && length(&large).1 > 1_500,
+        length(&large).0 > 7_000 && length(&large).1 > 1_500,
         "{:?}",
         length(&large)
     );
@@ -125,11 +125,11 @@ async fn a_list_that_is_too_long_is_told_with_what_would_make_it_fit() {
     let long = reasons(&limit(bytes - 1), "").await.1;
     assert!(long.contains("`limits.tools_list_bytes_max`"), "{long}");
     assert!(
-        long.contains("`output_bytes_max = 2048` of the upstream would make it fit"),
+        long.contains("`output_bytes_max = 1024` of the upstream would make it fit"),
         "{long}"
     );
     assert_eq!(
-        reasons(&limit(bytes - 1), "output_bytes_max = 2048").await.1,
+        reasons(&limit(bytes - 1), "output_bytes_max = 1024").await.1,
         "[]"
     );
     let never = reasons(&limit(1_024), "").await.1;
@@ -147,7 +147,7 @@ async fn a_list_that_is_too_long_is_told_with_what_would_make_it_fit() {
     assert_eq!(told[0]["key"], "upstream.deep");
     assert!(long.contains(told[0]["text"].as_str().unwrap()), "{told} {long}");
     assert_eq!(
-        warnings(&limit(bytes - 1), "output_bytes_max = 2048").await,
+        warnings(&limit(bytes - 1), "output_bytes_max = 1024").await,
         json!([])
     );
 }

@@ -46,6 +46,23 @@ fn open_object(object: &mut Object, is_folded: &dyn Fn(&str) -> bool) {
         object.insert("anyOf".to_owned(), alternatives);
     }
     each_schema(object, &mut |schema| open_schema(schema, is_folded));
+    // An alternative that lets everything through leaves nothing to say for the others.
+    let says_nothing = |alternatives: &Value| {
+        let alternatives = alternatives.as_array();
+        alternatives.is_some_and(|alternatives| alternatives.iter().any(lets_everything_through))
+    };
+    if object.get("anyOf").is_some_and(says_nothing) {
+        object.shift_remove("anyOf");
+    }
+}
+
+fn lets_everything_through(schema: &Value) -> bool {
+    const WORDS: [&str; 3] = ["title", "description", "deprecated"];
+    match schema {
+        Value::Bool(lets_through) => *lets_through,
+        Value::Object(object) => object.keys().all(|key| WORDS.contains(&key.as_str())),
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => false,
+    }
 }
 
 /// Leaves optional fields out that refer to a folded schema. `keep`: fields of `root` that stay.
@@ -231,7 +248,7 @@ fn schemas(object: &Object) -> impl Iterator<Item = &Value> {
     maps.chain(lists).chain(singles)
 }
 
-fn each_schema(object: &mut Object, change: &mut dyn FnMut(&mut Value)) {
+pub(super) fn each_schema(object: &mut Object, change: &mut dyn FnMut(&mut Value)) {
     for keyword in MAPS {
         if let Some(map) = object.get_mut(keyword).and_then(Value::as_object_mut) {
             map.values_mut().for_each(&mut *change);

@@ -103,8 +103,13 @@ impl<'d> Converter<'d, '_> {
             self.dropped(at, "it is not a text");
             return;
         };
-        let cleaned = prose::clean(text);
-        if cleaned.len() != text.len() {
+        // A title of one word is the name of the field once more, or of a class in somebody's program.
+        if keyword == "title" && (self.words_max.is_some() || !text.trim().contains(char::is_whitespace)) {
+            return;
+        }
+        let spoken = prose::spoken(text);
+        let cleaned = prose::clean(&spoken);
+        if cleaned.len() != spoken.len() {
             self.note(
                 NoteKind::TextCleaned,
                 at,
@@ -116,6 +121,9 @@ impl<'d> Converter<'d, '_> {
             Some(max) => prose::cut(&cleaned, max).unwrap_or(&cleaned).to_owned(),
             None => cleaned.into_owned(),
         };
+        if kept.trim().is_empty() {
+            return;
+        }
         self.charge(kept.len() + 2);
         out.insert(keyword.to_owned(), Value::String(kept));
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::bounds::{Originals, bounded, values_fit};
 use super::draft::Draft;
-use super::{ToolOptions, possible};
+use super::possible;
 use crate::blocker::{Blocker, BlockerCause, Findings, NoteKind};
 use crate::document::Document;
 use crate::expansion;
@@ -16,7 +16,7 @@ use crate::projection::Projection;
 use crate::prose;
 use crate::reference::Located;
 use crate::response;
-use crate::schema::{Converter, Direction, compile};
+use crate::schema::{Converter, Direction, compile, sharing};
 use crate::shape::{self, Shape, Work};
 use crate::text::excerpt;
 
@@ -39,6 +39,9 @@ const TRIES_MAX: u32 = 7;
 
 /// The longest text in a schema that is made to be short, in bytes.
 const TERSE_BYTES_MAX: usize = 120;
+
+/// Beyond this, in bytes, texts of an input are short, whatever its budget is: nobody reads a page on each of a hundred fields.
+const WORDY_BYTES_MAX: usize = 4 << 10;
 
 /// The input schema with its length in bytes. Where it is too large, optional fields are left out of it, farthest first, and of `drafts`.
 pub(super) fn input_schema<'d>(
@@ -65,7 +68,11 @@ pub(super) fn input_schema<'d>(
             soft.min(site.input_bytes_max.saturating_mul(2)) / 2
         };
         let length = if own.is_blocked() { 0 } else { json_length(&root) };
-        let is_large = own.is_only(BlockerCause::SchemaOverBudget) || length > site.input_bytes_max;
+        let bytes_max = match turn {
+            0 => site.input_bytes_max.min(WORDY_BYTES_MAX),
+            _ => site.input_bytes_max,
+        };
+        let is_large = own.is_only(BlockerCause::SchemaOverBudget) || length > bytes_max;
         if is_large && !is_last {
             continue;
         }
@@ -160,7 +167,12 @@ fn assembled<'d>(
         } else {
             schema
         };
-        let schema = bounded(described(schema, draft), draft, &mut originals, &mut misfits);
+        let schema = bounded(
+            described(schema, draft, words_max),
+            draft,
+            &mut originals,
+            &mut misfits,
+        );
         properties.insert(draft.name.clone(), schema);
         if draft.required && (draft.place != ArgumentPlace::Field || body_is_sent) {
             required.push(Value::from(draft.name.as_str()));
@@ -187,6 +199,7 @@ fn assembled<'d>(
         })
     };
     let folded = converter.finish(&mut root, soft, &keep);
+    sharing::share(&mut root);
     if is_together {
         findings.note(
             NoteKind::BodyOptional,
@@ -199,17 +212,24 @@ fn assembled<'d>(
 }
 
 /// The schema of a parameter with what the parameter says beside it.
-fn described(mut schema: Value, draft: &Draft<'_>) -> Value {
+fn described(mut schema: Value, draft: &Draft<'_>, words_max: Option<usize>) -> Value {
     if let Some(object) = schema.as_object_mut() {
         if let Some(text) = draft
             .description
             .and_then(Value::as_str)
             .filter(|text| !text.is_empty())
         {
-            object.insert(
-                "description".to_owned(),
-                Value::String(prose::clean(text).into_owned()),
-            );
+            let spoken = prose::spoken(text);
+            let cleaned = prose::clean(&spoken);
+            let kept = match words_max {
+                Some(max) => prose::cut(&cleaned, max).unwrap_or(&cleaned),
+                None => &cleaned,
+            };
+            if kept.trim().is_empty() {
+                object.shift_remove("description");
+            } else {
+                object.insert("description".to_owned(), Value::String(kept.to_owned()));
+            }
         }
         if draft.is_deprecated {
             object.insert("deprecated".to_owned(), Value::Bool(true));
@@ -304,12 +324,8 @@ pub(super) fn output_schema<'d>(
 ) -> Option<(Value, usize)> {
     let mut own = Findings::default();
     let (place, reason) = match output(site, success, (returns, TERSE_BYTES_MAX), &mut own) {
-        // At the usual budget the words of an answer stay, however large it is: a model reads it by them.
-        Ok((_, length))
-            if returns.is_none()
-                && length > site.output_bytes_max
-                && site.output_bytes_max < ToolOptions::default().output_bytes_max =>
-        {
+        // Which fields there are is worth more to a reader than a sentence on each.
+        Ok((_, length)) if returns.is_none() && length > site.output_bytes_max => {
             let made = output(site, success, (returns, 0), findings).ok()?;
             findings.note(
                 NoteKind::SchemaTerse,
@@ -388,6 +404,7 @@ fn output<'d>(
                 object.insert("type".to_owned(), Value::from("object"));
             }
             let folded = converter.finish(&mut object, soft, &|_| false);
+            sharing::share(&mut object);
             if folded > 0 {
                 own.note(
                     NoteKind::OutputFolded,

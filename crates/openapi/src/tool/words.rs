@@ -18,8 +18,9 @@ pub(super) fn words(
 ) -> (Option<String>, String) {
     let mut text = |key: &str| {
         let text = operation.value.get(key)?.as_str()?;
-        let cleaned = prose::clean(text);
-        if cleaned.len() != text.len() {
+        let spoken = prose::spoken(text);
+        let cleaned = prose::clean(&spoken);
+        if cleaned.len() != spoken.len() {
             findings.note(
                 NoteKind::TextCleaned,
                 &operation.pointer.child(key),

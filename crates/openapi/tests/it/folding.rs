@@ -85,6 +85,62 @@ fn words_go_before_fields() {
 }
 
 #[test]
+fn texts_of_a_large_input_are_short_within_any_budget_and_all_its_fields_stay() {
+    let words = "What it is for, said in one whole sentence of its own. And a second one that goes on for as long as somebody had the patience to write it down here, in full.";
+    let text = |fields: usize| {
+        let mut text =
+            "paths:\n  /a:\n    post:\n      parameters: [{name: q, in: query, description: '".to_owned();
+        let _ = write!(
+            text,
+            "{words}', schema: {{type: string}}}}]\n      requestBody: {{content: {{application/json: {{schema: {{type: object, properties: {{"
+        );
+        for n in 0..fields {
+            let _ = write!(
+                text,
+                "f{n}: {{type: string, description: '{words}', title: 'A title'}}, "
+            );
+        }
+        text.push_str("}}}}}\n");
+        text
+    };
+    let small = tool(&document("3.1.0", &text(2)), "POST /a");
+    assert_eq!(small.input_schema["properties"]["f1"]["description"], words);
+    assert!(!note_kinds(&small).contains(&NoteKind::SchemaTerse));
+    let large = tool(&document("3.1.0", &text(60)), "POST /a");
+    let kinds = note_kinds(&large);
+    assert!(kinds.contains(&NoteKind::SchemaTerse) && !kinds.contains(&NoteKind::SchemaFolded));
+    assert_eq!(large.argument_names.len(), 61);
+    for name in ["q", "f0", "f59"] {
+        assert_eq!(
+            large.input_schema["properties"][name]["description"],
+            "What it is for, said in one whole sentence of its own.",
+            "{name}"
+        );
+    }
+    assert!(!large.input_schema.to_string().contains("A title"));
+}
+
+#[test]
+fn a_long_list_of_values_stands_once_in_a_schema_and_fits_as_before() {
+    let values: Vec<String> = (0..60).map(|n| format!("kind_{n}")).collect();
+    let text = format!(
+        "paths:\n  /a:\n    post:\n      requestBody: {{content: {{application/json: {{schema: {{type: object, properties: {{one: {{type: string, enum: {values:?}}}, many: {{type: array, items: {{type: string, enum: {values:?}}}}}}}}}}}}}}}\n      responses: {{'200': {{content: {{application/json: {{schema: {{type: object, properties: {{one: {{type: string, enum: {values:?}}}, two: {{type: string, enum: {values:?}}}}}}}}}}}}}}}\n"
+    );
+    let tool = tool(&document("3.1.0", &text), "POST /a");
+    for schema in [&tool.input_schema, tool.output_schema.as_ref().unwrap()] {
+        assert_eq!(schema.to_string().matches("kind_59").count(), 1, "{schema}");
+        assert_eq!(schema["properties"]["one"]["type"], "string");
+    }
+    for (arguments, fits) in [
+        (json!({"one": "kind_59", "many": ["kind_0", "kind_1"]}), true),
+        (json!({"one": "kind_60"}), false),
+        (json!({"many": ["kind_1", "other"]}), false),
+    ] {
+        assert_eq!(accepts(&tool, &arguments), fits, "{arguments}");
+    }
+}
+
+#[test]
 fn required_fields_are_never_left_out() {
     let long = document("3.1.0", &chain(40, "required: [next],"));
     let operation = long.find("POST /a").unwrap();
@@ -269,7 +325,7 @@ fn a_discriminator_chooses_one_alternative_by_its_value() {
 fn a_fragment_of_a_path_tells_operations_apart_and_is_not_sent() {
     let document = document(
         "3.0.3",
-        "paths:\n  '/#Action=A': {get: {parameters: [{name: Action, in: query, required: true, schema: {type: string, enum: [A]}}]}}\n  '/#Action=B/C': {get: {}}\n  '/a?b': {get: {}}\n",
+        "paths:\n  '/#Action=A': {get: {parameters: [{name: Action, in: query, required: true, schema: {type: string, enum: [A]}}]}}\n  '/#Action=B/C': {get: {}}\n  '/a?b': {get: {}}\n  '/send/#env/v1/orders': {get: {}}\n  '/a#{id}': {get: {parameters: [{name: id, in: path, required: true, schema: {type: string}}]}}\n",
     );
     let tool = tool(&document, "GET /#Action=A");
     assert!(note_kinds(&tool).contains(&NoteKind::PathFragment));
@@ -281,5 +337,8 @@ fn a_fragment_of_a_path_tells_operations_apart_and_is_not_sent() {
         crate::support::request(&crate::support::tool(&document, "GET /#Action=B/C"), json!({})).unwrap(),
         "GET /"
     );
-    assert_eq!(causes(&document, "GET /a?b").0, [BlockerCause::PathMalformed]);
+    // A part of the path behind `#` is no mark.
+    for key in ["GET /a?b", "GET /send/#env/v1/orders", "GET /a#{id}"] {
+        assert_eq!(causes(&document, key).0, [BlockerCause::PathMalformed], "{key}");
+    }
 }
