@@ -281,6 +281,12 @@ pub fn package(file: &str) -> Option<PathBuf> {
     file.is_file().then_some(file)
 }
 
+/// A file of an npm package that holds documents; `None` where it is not installed.
+pub fn document(file: &str) -> Option<PathBuf> {
+    let file = peers().join("documents/node_modules").join(file);
+    file.is_file().then_some(file)
+}
+
 /// One of our own programs beside the drivers, which uses npm packages; `None` where Node.js or its packages are missing.
 pub fn script(name: &str) -> Option<Command> {
     let program = node()?;

@@ -24,6 +24,8 @@ pub(crate) enum FieldForm {
     Json { content_type: String },
     /// As text of a media type, in a multipart body.
     Typed { content_type: String },
+    /// A part for each member of an object, named `field[member]`, in a multipart body.
+    Deep,
     /// As a file, or a list of files. `accepts`: media types and ranges; empty where the document names none.
     File { accepts: Vec<String> },
 }
@@ -152,6 +154,21 @@ pub(crate) fn parts(
                 } else {
                     parts(form, name, item, out)?;
                 }
+            }
+        }
+        (FieldForm::Deep, Value::Object(members)) => {
+            if members.is_empty() {
+                return Err(SerialFault::Empty.into());
+            }
+            for (key, member) in members {
+                let name = format!("{name}[{key}]");
+                if !is_part_name(&name) {
+                    return Err(SerialFault::Delimiter.into());
+                }
+                out.push(Part {
+                    name,
+                    ..part(None, text(member)?.into_bytes())
+                });
             }
         }
         (FieldForm::File { accepts }, value) => out.push(file(accepts, name, value)?),

@@ -73,7 +73,12 @@ const PEERS: &[Peers] = &[
     Peers {
         folder: "node",
         lock: "crates/e2e/peers/package-lock.json",
-        install: npm,
+        install: |folder| npm(folder, "crates/e2e/peers"),
+    },
+    Peers {
+        folder: "documents",
+        lock: "crates/e2e/peers/documents/package-lock.json",
+        install: |folder| npm(folder, "crates/e2e/peers/documents"),
     },
     Peers {
         folder: "python1",
@@ -226,9 +231,9 @@ impl Peers {
 }
 
 /// Installs the packages of the lock file. Their install scripts are not run: they are not needed, and are anybody's code.
-fn npm(folder: &Path) -> Result<()> {
+fn npm(folder: &Path, lock: &str) -> Result<()> {
     for name in ["package.json", "package-lock.json"] {
-        let from = root().join("crates/e2e/peers").join(name);
+        let from = root().join(lock).join(name);
         fs::copy(&from, folder.join(name))
             .with_context(|| format!("`{}` cannot be copied", from.display()))?;
     }

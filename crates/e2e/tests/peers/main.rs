@@ -14,6 +14,7 @@
 mod behind;
 mod clients;
 mod conformance;
+mod documents;
 mod github;
 mod grid;
 mod inspector;

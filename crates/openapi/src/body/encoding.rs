@@ -11,7 +11,7 @@ use crate::form::{self, FieldForm};
 use crate::media::{self, Kind};
 use crate::parameter::undefined_inside;
 use crate::reference::{Located, reference_of};
-use crate::serial::{Serial, Style};
+use crate::serial::{Nesting, Serial, Style};
 use crate::shape::{self, Shape};
 
 /// Media types that one file may have.
@@ -54,24 +54,7 @@ fn pair<'d>(
     encoding: Option<&Value>,
 ) -> Result<(FieldForm, Option<Value>), &'static str> {
     let shape = shape::of(site.resolver, site.work, schema.value);
-    let has_style = encoding.is_some_and(|encoding| {
-        ["style", "explode", "allowReserved"]
-            .iter()
-            .any(|key| encoding.get(*key).is_some())
-    });
-    if has_style && let Some(encoding) = encoding {
-        let style = match encoding.get("style").map_or(Some("form"), Value::as_str) {
-            Some("form") => Style::Form,
-            Some("spaceDelimited") => Style::Space,
-            Some("pipeDelimited") => Style::Pipe,
-            Some("deepObject") => Style::Deep,
-            _ => return Err("its style is none of a form"),
-        };
-        let explode = match encoding.get("explode") {
-            Some(Value::Bool(explode)) => *explode,
-            None => style == Style::Form,
-            Some(_) => return Err("its `explode` is not `true` or `false`"),
-        };
+    if let Some((style, explode)) = styled(encoding)? {
         let is_compound = shape.meets(Shape::ARRAY.or(Shape::OBJECT)) && shape != Shape::ANY;
         if explode && is_compound && matches!(style, Style::Space | Style::Pipe) {
             return Err("its style is not defined with `explode: true`");
@@ -110,6 +93,30 @@ fn pair<'d>(
     Ok((FieldForm::Auto, None))
 }
 
+/// The style of a field and whether it is exploded, where its encoding says anything of the kind.
+fn styled(encoding: Option<&Value>) -> Result<Option<(Style, bool)>, &'static str> {
+    let Some(encoding) = encoding.filter(|encoding| {
+        ["style", "explode", "allowReserved"]
+            .iter()
+            .any(|key| encoding.get(*key).is_some())
+    }) else {
+        return Ok(None);
+    };
+    let style = match encoding.get("style").map_or(Some("form"), Value::as_str) {
+        Some("form") => Style::Form,
+        Some("spaceDelimited") => Style::Space,
+        Some("pipeDelimited") => Style::Pipe,
+        Some("deepObject") => Style::Deep,
+        _ => return Err("its style is none of a form"),
+    };
+    let explode = match encoding.get("explode") {
+        Some(Value::Bool(explode)) => *explode,
+        None => style == Style::Form,
+        Some(_) => return Err("its `explode` is not `true` or `false`"),
+    };
+    Ok(Some((style, explode)))
+}
+
 fn part<'d>(
     site: &mut BodySite<'d, '_>,
     name: &str,
@@ -118,6 +125,32 @@ fn part<'d>(
 ) -> Result<(FieldForm, Option<Value>), &'static str> {
     if !form::is_part_name(name) {
         return Err("its name cannot stand in a header");
+    }
+    let shape = shape::of(site.resolver, site.work, schema.value);
+    // In version 3.0 a style is for urlencoded forms alone. How values are joined in a part, and whether they are encoded there, no
+    // version says; one part for each of them leaves no doubt.
+    if site.family != Family::V30
+        && shape != Shape::ANY
+        && shape.meets(Shape::ARRAY.or(Shape::OBJECT))
+        && let Some((style, explode)) = styled(encoding)?
+    {
+        match (shape.meets(Shape::OBJECT), style, explode) {
+            (false, Style::Form, true) => {}
+            (true, Style::Deep, _) if !shape.meets(Shape::ARRAY) => {
+                let serial = Serial {
+                    style,
+                    explode: true,
+                    reserved: false,
+                    objects: true,
+                    nesting: Nesting::Refuse,
+                };
+                return match undefined_inside(site.resolver, site.work, schema.value, shape, serial) {
+                    Some(_) => Err("its style does not define lists or objects inside it"),
+                    None => Ok((FieldForm::Deep, None)),
+                };
+            }
+            _ => return Err("its style is not defined for the parts of a form"),
+        }
     }
     let content_type = encoding.and_then(|encoding| encoding.get("contentType")?.as_str());
     if let Some(content_type) = content_type.filter(|content_type| media::is_json(content_type)) {
@@ -136,7 +169,6 @@ fn part<'d>(
     look(site, schema, 0, false, &mut binary);
     let is_text = |accepted: &String| accepted.starts_with("text/") || accepted.ends_with("xml");
     let is_file_by_type = content_type.is_some() && !accepts.is_empty() && !accepts.iter().all(is_text);
-    let shape = shape::of(site.resolver, site.work, schema.value);
     if binary.is_one || binary.is_list || (is_file_by_type && shape.meets(Shape::STRING)) {
         let is_list = binary.is_list || (!binary.is_one && shape.meets(Shape::ARRAY) && shape != Shape::ANY);
         site.findings.note(

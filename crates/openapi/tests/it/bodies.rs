@@ -239,6 +239,62 @@ paths:
 }
 
 #[test]
+fn a_style_of_a_part_counts_from_3_1_on_and_only_where_it_leaves_no_doubt() {
+    let form = |version: &str, encoding: &str| {
+        document(
+            version,
+            &format!(
+                "paths:\n  /f: {{post: {{requestBody: {{content: {{multipart/form-data: {{schema: {{type: object, properties: {{list: {{type: array, items: {{type: string}}}}, meta: {{type: object, additionalProperties: {{type: string}}}}, one: {{type: string}}}}}}, encoding: {encoding}}}}}}}}}}}\n"
+            ),
+        )
+    };
+    let deep = form(
+        "3.1.0",
+        "{meta: {style: deepObject, explode: true}, list: {style: form}, one: {style: form, explode: false}}",
+    );
+    let deep = tool(&deep, "POST /f");
+    assert_eq!(
+        multipart(
+            &deep,
+            json!({"meta": {"a": "x y&z", "b]": "1"}, "list": ["p", "q"], "one": "o"})
+        )
+        .unwrap()
+        .replace("\r\n", "\n"),
+        "--B\ncontent-disposition: form-data; name=\"list\"\n\np\n--B\ncontent-disposition: form-data; name=\"list\"\n\nq\n\
+         --B\ncontent-disposition: form-data; name=\"meta[a]\"\n\nx y&z\n--B\ncontent-disposition: form-data; name=\"meta[b]]\"\n\n1\n\
+         --B\ncontent-disposition: form-data; name=\"one\"\n\no\n--B--\n"
+    );
+    for key in ["a\"b", "a\r\nx: y", "a\\"] {
+        let mut meta = json!({});
+        meta[key] = json!("v");
+        assert!(multipart(&deep, json!({ "meta": meta })).is_err(), "{key:?}");
+    }
+    assert!(multipart(&deep, json!({"meta": {}})).is_err());
+    // How several values stand in one part is not defined.
+    for encoding in [
+        "{meta: {style: form}}",
+        "{meta: {style: form, explode: false}}",
+        "{meta: {style: pipeDelimited}}",
+    ] {
+        let left = tool(&form("3.1.0", encoding), "POST /f");
+        assert_eq!(left.argument_names, ["list", "one"], "{encoding}");
+        assert!(note_kinds(&left).contains(&NoteKind::BodyFieldLeftOut));
+    }
+    let joined = tool(&form("3.1.0", "{list: {style: form, explode: false}}"), "POST /f");
+    assert_eq!(joined.argument_names, ["meta", "one"]);
+    // In version 3.0 a style is none of the parts'.
+    let old = tool(
+        &form("3.0.3", "{meta: {style: deepObject, explode: true}}"),
+        "POST /f",
+    );
+    assert!(
+        multipart(&old, json!({"meta": {"a": "1"}}))
+            .unwrap()
+            .contains("name=\"meta\"\r\ncontent-type: application/json\r\n\r\n{\"a\":\"1\"}")
+    );
+}
+
+#[test]
 fn text_xml_and_bytes_are_one_argument() {
     let document = document(
         "3.0.3",
