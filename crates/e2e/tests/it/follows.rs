@@ -428,10 +428,23 @@ async fn a_server_that_says_no_is_followed_by_nobody() {
         let key = house.key("ada").await;
         let gate = house.serve().await;
         let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+        let mut hears = client.listen(None).await;
         let refused = client
             .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
             .await;
         assert!(refused["error"].is_object(), "{refused}");
+        if !far.asked_for("initialize").is_empty() {
+            until("the gate listens", async || far.listeners() > 0).await;
+            // What it tells all the same is not for him; behind it stands what is for everybody.
+            far.tell(&updated("file:///notes"));
+            let mut other = e2e::far::echo();
+            other["description"] = json!("Something else.");
+            far.tools(vec![other]);
+            far.tell(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+            let told = hears.message().await.unwrap();
+            assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
+        }
+        drop(hears);
         close(gate).await;
     }
 }

@@ -1,11 +1,14 @@
 //! What servers log to their clients, over the wire: at the level that a client wants, on the stream where it belongs, and to
 //! nobody else.
 
+use std::sync::Arc;
+
 use e2e::client::{MODERN, Mcp};
 use e2e::far::{Asked, FarServer, events, result};
 use e2e::house::{House, close};
 use e2e::schema::assert_message;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::asks::house;
 use crate::servers::{TOOL, approve, unapproved};
@@ -354,11 +357,22 @@ async fn log_02_log_03_on_a_pipe_both_eras_hear_what_they_want() {
 async fn while_a_call_is_parked_nobody_is_there_to_hear_and_its_next_request_says_anew_what_it_wants() {
     let far = FarServer::start(&["2025-11-25"]).await;
     far.logs();
-    far.talk("echo", |_, talk| {
+    let (go, said) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (goes, says) = (Arc::clone(&go), Arc::clone(&said));
+    far.talk("echo", move |_, talk| {
+        let (go, said) = (Arc::clone(&goes), Arc::clone(&says));
         Box::pin(async move {
-            let response = talk
-                .ask(json!(1), "elicitation/create", crate::asks::form())
-                .await;
+            let response = talk.waits(&json!(1));
+            let asked = json!({
+                "jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": crate::asks::form(),
+            });
+            talk.tell(&asked);
+            go.notified().await;
+            talk.tell(&log("error", json!("meanwhile")));
+            // The gate answers in order, so that it has read what stands before this.
+            talk.ask(json!("p"), "ping", json!({})).await;
+            said.notify_one();
+            let response = response.await.unwrap();
             talk.tell(&log("error", json!("behind")));
             json!({ "content": [{ "type": "text", "text": crate::asks::got(&response) }] })
         })
@@ -376,6 +390,8 @@ async fn while_a_call_is_parked_nobody_is_there_to_hear_and_its_next_request_say
         let mut stream = client.stream(&asking(1, Some("debug"))).await;
         let parked = stream.message().await.unwrap();
         assert_eq!(parked["result"]["resultType"], "input_required", "{parked}");
+        go.notify_one();
+        said.notified().await;
         let mut again = asking(2, level);
         again["params"]["requestState"] = parked["result"]["requestState"].clone();
         let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
@@ -400,6 +416,28 @@ async fn while_a_call_is_parked_nobody_is_there_to_hear_and_its_next_request_say
         }
         assert_eq!(told, heard, "{level:?}");
     }
+    close(gate).await;
+}
+
+#[tokio::test]
+async fn the_form_of_an_answer_does_not_tell_which_tools_there_are() {
+    let far = logging("2025-11-25", ALL).await;
+    let house = house(&far, "", "").await;
+    house.write(
+        "policy/all.cedar",
+        "permit (principal, action, resource) when { principal.subject == \"bob\" };\n",
+    );
+    let (ada, bob) = (house.key("ada").await, house.key("bob").await);
+    let gate = house.serve().await;
+    let of_bob = Mcp::legacy(&gate.url, &bob, "2025-11-25").await;
+    assert_eq!(levels(&of_bob, &call(&of_bob, 1, None)).await, ALL);
+    let of_ada = Mcp::legacy(&gate.url, &ada, "2025-11-25").await;
+    let mut unknown = call(&of_ada, 1, None);
+    unknown["params"]["name"] = json!("far_none");
+    let unknown = of_ada.post(&unknown).await;
+    let hidden = of_ada.post(&call(&of_ada, 1, None)).await;
+    assert_eq!(hidden.header("content-type"), unknown.header("content-type"));
+    assert_eq!(hidden.code(), unknown.code());
     close(gate).await;
 }
 
