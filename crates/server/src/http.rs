@@ -17,7 +17,7 @@ use wire::header::{Field, Fields};
 
 use crate::door::Door;
 use crate::origin::{Neighbours, Stray};
-use crate::{events, post, refuse};
+use crate::{calls, events, media, post, refuse};
 
 /// What a [`Face`] is made of.
 #[derive(Debug)]
@@ -189,7 +189,7 @@ fn listen(face: &Face, principal: &Principal, parts: &Parts) -> Response {
         Ok(session) => session,
         Err(response) => return response,
     };
-    if !post::accepts(&parts.headers, "text/event-stream") {
+    if !media::accepts(&parts.headers, "text/event-stream") {
         return refuse::plain(
             StatusCode::NOT_ACCEPTABLE,
             "a GET gives an event stream; accept `text/event-stream`",
@@ -199,7 +199,7 @@ fn listen(face: &Face, principal: &Principal, parts: &Parts) -> Response {
     let reading = match HttpFields(&parts.headers).field(wire::header::LAST_EVENT) {
         Field::Absent => session.listen().ok_or(NotResumed::Full).inspect(|stream| {
             if session.revision().primes_streams() {
-                session.prime(stream.id(), post::RETRY_MS);
+                session.prime(stream.id(), calls::RETRY_MS);
             }
         }),
         Field::One(value) => std::str::from_utf8(value)

@@ -20,12 +20,14 @@
 
 mod activity;
 mod answer;
+mod calls;
 mod door;
 mod events;
 mod http;
 mod key_sets;
 mod listen;
 mod listening;
+mod media;
 mod origin;
 mod post;
 mod questions;

@@ -23,8 +23,8 @@ use wire::{
 };
 
 use crate::answer::{CUT_OFF, CallAsk, Reports, Work, begin, call, with_reports};
+use crate::calls::{logging, takes_up};
 use crate::listening::{self, Heard};
-use crate::post::{logging, takes_up};
 use crate::questions::with_questions;
 use crate::rounds::Round;
 
