@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 
-use crate::driver::{Group, HOW, Sdk, node, package, peers, python};
+use crate::driver::{Group, HOW, Sdk, node, package, peers, python, rmcp};
 use crate::house::PATIENCE;
 use crate::peer;
 
@@ -170,6 +170,18 @@ impl Sdk {
 // === impl Line ===
 
 impl Line {
+    /// What starts the server on rmcp, the Rust SDK; `None` where it is not installed.
+    pub fn rmcp() -> Option<Self> {
+        let Some(program) = rmcp() else {
+            peer::missing("a server on rmcp", HOW);
+            return None;
+        };
+        Some(Self {
+            command: vec![text(&program), "server".to_owned()],
+            folder: text(&peers()),
+        })
+    }
+
     /// The command, with these variables and no others.
     pub fn command(&self, variables: &BTreeMap<&str, &str>) -> Command {
         let mut command = Command::new(&self.command[0]);

@@ -108,6 +108,17 @@ impl Driver {
         Self::plan((python(2), "client_fastmcp.py", "FastMCP"), plan, "")
     }
 
+    /// Starts the client of rmcp, as [`Sdk::drive_all`] does; `None` where it is not installed.
+    pub fn rmcp(plan: &Value) -> Option<Self> {
+        let Some(program) = rmcp() else {
+            peer::missing("rmcp", HOW);
+            return None;
+        };
+        let mut command = bare(&program);
+        command.arg("client").arg(plan.to_string());
+        Some(Self::start("rmcp", command))
+    }
+
     fn plan((program, script, what): (Option<PathBuf>, &str, &str), plan: &Value, how: &str) -> Option<Self> {
         let Some(program) = program else {
             peer::missing(what, HOW);
@@ -328,6 +339,11 @@ pub(crate) fn node() -> Option<PathBuf> {
 
 pub(crate) fn python(generation: u8) -> Option<PathBuf> {
     let program = peers().join(format!("python{generation}/bin/python"));
+    program.is_file().then_some(program)
+}
+
+pub(crate) fn rmcp() -> Option<PathBuf> {
+    let program = peers().join("rmcp/peer-rmcp");
     program.is_file().then_some(program)
 }
 

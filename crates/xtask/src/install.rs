@@ -58,6 +58,8 @@ struct Peers {
     folder: &'static str,
     /// What says exactly which versions, relative to the root.
     lock: &'static str,
+    /// What else it is made of.
+    sources: &'static [&'static str],
     install: fn(&Path) -> Result<()>,
 }
 
@@ -65,6 +67,7 @@ struct Peers {
 const TOOLS: Peers = Peers {
     folder: "tools",
     lock: "crates/xtask/requirements.txt",
+    sources: &[],
     install: |folder| venv(folder, "crates/xtask/requirements.txt"),
 };
 
@@ -73,27 +76,41 @@ const PEERS: &[Peers] = &[
     Peers {
         folder: "node",
         lock: "crates/e2e/peers/package-lock.json",
+        sources: &[],
         install: |folder| npm(folder, "crates/e2e/peers"),
     },
     Peers {
         folder: "documents",
         lock: "crates/e2e/peers/documents/package-lock.json",
+        sources: &[],
         install: |folder| npm(folder, "crates/e2e/peers/documents"),
     },
     Peers {
         folder: "python1",
         lock: "crates/e2e/peers/requirements-1.txt",
+        sources: &[],
         install: |folder| venv(folder, "crates/e2e/peers/requirements-1.txt"),
     },
     Peers {
         folder: "python2",
         lock: "crates/e2e/peers/requirements-2.txt",
+        sources: &[],
         install: |folder| venv(folder, "crates/e2e/peers/requirements-2.txt"),
     },
     Peers {
         folder: "source",
         lock: "crates/e2e/peers/requirements-source.txt",
+        sources: &[],
         install: source,
+    },
+    Peers {
+        folder: "rmcp",
+        lock: "crates/e2e/peers/rmcp/Cargo.lock",
+        sources: &[
+            "crates/e2e/peers/rmcp/Cargo.toml",
+            "crates/e2e/peers/rmcp/src/main.rs",
+        ],
+        install: rmcp,
     },
 ];
 
@@ -213,7 +230,10 @@ impl Peers {
     /// Installs them, unless exactly these are there.
     fn keep(&self) -> Result<()> {
         let folder = self.path();
-        let lock = read(self.lock)?;
+        let mut lock = read(self.lock)?;
+        for source in self.sources {
+            lock.push_str(&read(source)?);
+        }
         // Written last, so that a run that was interrupted is not taken for a whole one.
         let stamp = folder.join("installed");
         if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
@@ -297,4 +317,19 @@ fn source(folder: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Builds the program on the Rust SDK; what it is built from is not kept.
+fn rmcp(folder: &Path) -> Result<()> {
+    let target = folder.join("target");
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(["build", "--quiet", "--locked", "--manifest-path"])
+        .arg(root().join("crates/e2e/peers/rmcp/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target);
+    run(&mut command)?;
+    let (built, kept) = (target.join("debug/peer-rmcp"), folder.join("peer-rmcp"));
+    fs::copy(&built, &kept).with_context(|| format!("`{}` cannot be copied", built.display()))?;
+    fs::remove_dir_all(&target).with_context(|| format!("`{}` cannot be removed", target.display()))
 }

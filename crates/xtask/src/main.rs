@@ -47,6 +47,8 @@ enum Chore {
     },
     /// Write docs/conformance*.md and docs/grid.md from runs of the official conformance suite and of real clients and servers
     Conformance,
+    /// Open and abandon a thousand sessions over started servers, and tell what the gate holds before and five minutes after
+    Leak,
     /// Compare each room's clippy.toml with the table of rooms, or write it
     Rooms {
         /// Write what differs.
@@ -97,6 +99,7 @@ impl Chore {
             Self::Deny => stage::deny(),
             Self::Install => xtask::install::install(),
             Self::Conformance => stage::conformance(),
+            Self::Leak => stage::leak(),
             Self::Fuzz { target, seconds } => xtask::fuzz::fuzz(target.as_deref(), seconds),
             Self::Rooms { write } => keep(&ROOMS.iter().map(Room::clippy_file).collect::<Vec<_>>(), write),
             Self::Corpus {

@@ -152,6 +152,27 @@ pub fn conformance() -> Result<()> {
     run(&mut command)
 }
 
+/// Opens and abandons a thousand sessions over servers that are started for them, and tells what the gate holds before,
+/// at the end of it, and five minutes later.
+///
+/// # Errors
+/// Where something was not given back.
+pub fn leak() -> Result<()> {
+    let mut command = cargo(&[
+        "test",
+        "--locked",
+        "--package",
+        "tollhouse-e2e",
+        "--test",
+        "it",
+        "--",
+        "--ignored",
+        "--nocapture",
+        "leak::",
+    ]);
+    run(&mut command)
+}
+
 /// A cargo command that finds PostgreSQL, and in which a peer that is missing is a failure.
 fn required(words: &[&str]) -> Result<Command> {
     let with_postgres: PathBuf = repository::target_folder()?.join("debug/with-postgres");

@@ -43,6 +43,7 @@ mod identity;
 mod init;
 mod keys;
 mod killed;
+mod leak;
 mod ledger;
 mod limits;
 mod lines;

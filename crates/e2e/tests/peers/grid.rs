@@ -35,6 +35,7 @@ enum Deed {
 enum Who {
     Sdk(Sdk),
     FastMcp,
+    Rmcp,
     Inspector,
 }
 
@@ -63,7 +64,7 @@ const NO_CANCEL: (Deed, &str) = (
 );
 const ONE_COMMAND: &str = "its command line has no method for it";
 
-const CLIENTS: [Client; 8] = [
+const CLIENTS: [Client; 10] = [
     Client {
         name: "TypeScript SDK 1.x",
         who: Who::Sdk(Sdk::TypeScript1),
@@ -105,6 +106,18 @@ const CLIENTS: [Client; 8] = [
         who: Who::FastMcp,
         mode: "auto",
         lacks: &[NO_CANCEL],
+    },
+    Client {
+        name: "rmcp 3.x",
+        who: Who::Rmcp,
+        mode: "legacy",
+        lacks: &[],
+    },
+    Client {
+        name: "rmcp 3.x",
+        who: Who::Rmcp,
+        mode: "auto",
+        lacks: &[],
     },
     Client {
         name: "Inspector",
@@ -218,6 +231,7 @@ async fn behind(house: &House, page: &str) -> Option<(Vec<Server>, String)> {
     for (sdk, name) in [(Sdk::Python1, "python1"), (Sdk::Python2, "python2")] {
         command(name, &sdk.line()?, "");
     }
+    command("rmcp", &Line::rmcp()?, "");
     for (sdk, name) in [
         (Sdk::TypeScript1, "typescript1"),
         (Sdk::TypeScript2, "typescript2"),
@@ -230,7 +244,7 @@ async fn behind(house: &House, page: &str) -> Option<(Vec<Server>, String)> {
         );
         servers.push(of_sdk(name, Some(running)));
     }
-    servers.extend([of_sdk("python1", None), of_sdk("python2", None)]);
+    servers.extend(["python1", "python2", "rmcp"].map(|name| of_sdk(name, None)));
     let long = "trigger-long-running-operation";
     servers.push(Server {
         name: "everything",
@@ -430,6 +444,7 @@ impl Client {
         let driver = match self.who {
             Who::Sdk(sdk) => sdk.drive_all(&cells),
             Who::FastMcp => Driver::fastmcp(&cells),
+            Who::Rmcp => Driver::rmcp(&cells),
             Who::Inspector => None,
         };
         let Some(mut driver) = driver else { return false };
@@ -557,15 +572,15 @@ that server (`/mcp/NAME`). This page is written by `cargo xtask conformance`, an
 here as `yes` was done and came out right, and what both ends have and does not work is a failure of that test. The exact
 versions are in `crates/e2e/peers`.
 
-The first six servers are the official ones, the last four small servers on the SDKs. The SDKs of TypeScript are spoken with over
+The first six servers are the official ones, the others small servers on the SDKs. The SDKs of TypeScript are spoken with over
 Streamable HTTP, all others over standard input and output. In brackets stands how a client agrees on a revision: `auto` comes to
-2026-07-28, the others to 2025-11-25. A server that was told of a cancelled call has to say so itself, where it is one of the four.
+2026-07-28, the others to 2025-11-25. A server that was told of a cancelled call has to say so itself, where it is one of ours.
 ";
 
 fn page(servers: &[Server]) -> String {
     let mut page = String::from(HEAD);
     let mut sorted: Vec<&Server> = servers.iter().collect();
-    sorted.sort_by_key(|server| server._running.is_some() || server.name.starts_with("python"));
+    sorted.sort_by_key(|server| server.deeds.iter().any(|(_, step, _)| step[1] == "wait"));
     let columns = Deed::ALL.map(|(_, name)| name).join(" | ");
     for client in &CLIENTS {
         let _ = write!(
