@@ -35,6 +35,10 @@ struct Inner {
     asked: Mutex<Vec<Asked>>,
     sessions: Mutex<Vec<String>>,
     listeners: Mutex<Vec<mpsc::UnboundedSender<String>>>,
+    /// Whether it answers everything with 503.
+    down: Mutex<bool>,
+    /// Whether it refuses to be listened to, and how often it did.
+    deaf: Mutex<(bool, usize)>,
     /// Whether it says that it logs to its clients.
     logs: Mutex<bool>,
     /// Whether it says that it tells when a resource changes.
@@ -80,6 +84,8 @@ impl FarServer {
             asked: Mutex::default(),
             sessions: Mutex::default(),
             listeners: Mutex::default(),
+            down: Mutex::default(),
+            deaf: Mutex::default(),
             logs: Mutex::default(),
             subscribes: Mutex::default(),
             streams: Mutex::new(false),
@@ -106,6 +112,21 @@ impl FarServer {
     /// Has other prompts, resources or templates from now on; `method` lists them. It completes arguments, too.
     pub fn has(&self, method: &str, items: Vec<Value>) {
         self.inner.beside.lock().unwrap().insert(method.to_owned(), items);
+    }
+
+    /// Is down, or up again.
+    pub fn down(&self, is_down: bool) {
+        *self.inner.down.lock().unwrap() = is_down;
+    }
+
+    /// Refuses listening streams of sessions from now on, or no more.
+    pub fn refuse_listening(&self, refuses: bool) {
+        self.inner.deaf.lock().unwrap().0 = refuses;
+    }
+
+    /// How many listening streams it has refused.
+    pub fn refused(&self) -> usize {
+        self.inner.deaf.lock().unwrap().1
     }
 
     /// Logs to its clients, as it says.
@@ -228,6 +249,9 @@ fn page(member: &str, items: &[Value], params: &Value) -> Value {
 
 impl Inner {
     fn answer(&self, arrived: &Arrived) -> Response {
+        if *self.down.lock().unwrap() {
+            return empty(503);
+        }
         let header = |name: &str| {
             arrived
                 .headers
@@ -488,6 +512,12 @@ impl Inner {
         if !known {
             return empty(404);
         }
+        let mut deaf = self.deaf.lock().unwrap();
+        if deaf.0 {
+            deaf.1 += 1;
+            return empty(400);
+        }
+        drop(deaf);
         self.stream(None)
     }
 

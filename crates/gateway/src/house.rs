@@ -239,8 +239,8 @@ impl Gateway {
     }
 
     /// Looks at every MCP server once, and from then on at each that tells that a list has changed, so that clients hear of it, and
-    /// at those that depart from what was approved: nobody calls their held tools, so that nobody else would see that they are as
-    /// they were. Never ends; drop it to stop.
+    /// at those that depart from what was approved, or of which somebody follows a resource and hears nothing: nobody calls their held
+    /// tools, so that nobody else would see that they are as they were. Never ends; drop it to stop.
     ///
     /// A server that cannot be reached is told in the log, and stands in nobody's way.
     pub async fn watch_servers(&self) {
@@ -256,7 +256,8 @@ impl Gateway {
         let by_time = async {
             loop {
                 tokio::time::sleep(apart(self.limits.upstream_list_age_max.max(WATCH_EVERY_MIN))).await;
-                self.check_servers(|peer| self.has_drift(peer.name())).await;
+                self.check_servers(|peer| self.has_drift(peer.name()) || peer.misses_followed())
+                    .await;
             }
         };
         tokio::join!(futures_util::future::join_all(told), by_time);

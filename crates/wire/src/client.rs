@@ -10,6 +10,7 @@ mod called;
 mod carried;
 mod heard;
 mod input;
+mod kind;
 mod listing;
 pub(crate) mod mirror;
 mod opening;

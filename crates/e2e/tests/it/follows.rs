@@ -377,6 +377,71 @@ async fn what_is_followed_is_asked_for_again_when_the_conversation_was_lost() {
 }
 
 #[tokio::test]
+async fn a_session_in_which_nothing_is_heard_any_more_is_opened_anew_for_whoever_follows() {
+    let far = following("2025-11-25").await;
+    let house = house(&far, "", RESOURCES).await;
+    let key = house.key("ada").await;
+    let gate = house.serve().await;
+    let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+    let mut hears = client.listen(None).await;
+    client
+        .ask("resources/read", json!({ "uri": "file:///notes" }))
+        .await;
+    until("the gate listens", async || far.listeners() > 0).await;
+    // Nothing is followed yet when the stream ends for good; the session itself goes on.
+    far.refuse_listening(true);
+    far.hang_up();
+    until("the gate has tried again", async || far.refused() > 0).await;
+    far.refuse_listening(false);
+    let opened = far.asked_for("initialize").len();
+    until("what is followed is heard", async || {
+        let answer = client
+            .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
+            .await;
+        assert_eq!(answer["result"], json!({}), "{answer}");
+        far.listeners() > 0
+    })
+    .await;
+    assert!(far.asked_for("initialize").len() > opened);
+    far.tell(&updated("file:///notes"));
+    assert_eq!(hears.message().await.unwrap()["params"]["uri"], "file:///notes");
+    close(gate).await;
+}
+
+#[tokio::test]
+async fn what_is_followed_at_a_server_that_was_down_for_a_while_is_asked_for_when_it_is_back() {
+    for far_revision in ["2025-11-25", MODERN] {
+        let far = following(far_revision).await;
+        let limits = format!("{RESOURCES}[limits]\nupstream_list_age_max = \"200ms\"\n");
+        let house = house(&far, "", &limits).await;
+        let key = house.key("ada").await;
+        let gate = house.serve().await;
+        let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+        let mut hears = client.listen(None).await;
+        client
+            .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
+            .await;
+        until("the gate listens", async || far.listeners() > 0).await;
+        far.down(true);
+        far.forget_sessions();
+        far.hang_up();
+        let said = if far_revision == MODERN {
+            "was not asked again"
+        } else {
+            "cannot be reached"
+        };
+        gate.logged(said).await;
+        let before = asked(&far).len();
+        far.down(false);
+        until("it is asked again", async || asked(&far).len() > before).await;
+        until("the gate listens again", async || far.listeners() > 0).await;
+        far.tell(&updated("file:///notes"));
+        assert_eq!(hears.message().await.unwrap()["params"]["uri"], "file:///notes");
+        close(gate).await;
+    }
+}
+
+#[tokio::test]
 async fn res_01_where_a_server_does_not_tell_nobody_can_follow() {
     for far_revision in ["2025-11-25", MODERN] {
         let far = FarServer::start(&[far_revision]).await;

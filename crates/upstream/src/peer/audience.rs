@@ -116,13 +116,16 @@ impl Audience {
         }
     }
 
-    /// The listening request has ended by itself.
+    /// The listening request has ended by itself. One that was acknowledged is opened again at once; one that never was is tried
+    /// again when its time comes, so that a server which refuses it is not asked without pause.
     pub(crate) fn is_over(&self) {
         let mut inner = self.lock();
         inner.is_unheard = true;
-        inner.waits = None;
+        let was_open = inner.waits.take().is_none();
         drop(inner);
-        self.ended.notify_one();
+        if was_open {
+            self.ended.notify_one();
+        }
     }
 
     /// Whether the listening request has ended by itself.

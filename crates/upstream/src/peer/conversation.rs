@@ -323,6 +323,17 @@ impl Conversation {
         }
     }
 
+    /// Gives a session up in which nothing is heard any more. Whether it was one.
+    pub(crate) fn give_up_if_deaf(&self) -> bool {
+        match &self.link {
+            Link::Exchange(exchange) if exchange.is_deaf() => {
+                exchange.lose();
+                true
+            }
+            Link::Exchange(_) | Link::Stream(_) => false,
+        }
+    }
+
     /// Ends the session where there is one. The server may not hear of it.
     pub(crate) async fn end(&self) {
         *self.listening.lock().await = Listening::default();

@@ -35,6 +35,8 @@ pub(crate) struct Exchange {
     session: Option<String>,
     mailbox: Arc<Mailbox>,
     lost: Arc<AtomicBool>,
+    /// Whether the stream has ended on which the server says what nobody asked for.
+    deaf: Arc<AtomicBool>,
     /// Ends the task that listens.
     _listening: Option<DropGuard>,
 }
@@ -46,6 +48,7 @@ impl Exchange {
             session,
             mailbox: Arc::default(),
             lost: Arc::default(),
+            deaf: Arc::default(),
             _listening: None,
         }
     }
@@ -158,6 +161,11 @@ impl Exchange {
         self.lost.load(Ordering::Acquire)
     }
 
+    /// Whether the stream has ended on which the server says what nobody asked for.
+    pub(crate) fn is_deaf(&self) -> bool {
+        self.deaf.load(Ordering::Acquire)
+    }
+
     /// Notes that the server has lost its session.
     pub(crate) fn lose(&self) {
         self.lost.store(true, Ordering::Release);
@@ -200,6 +208,7 @@ impl Exchange {
             mailbox: Arc::clone(&self.mailbox),
             bounds,
             lost: Arc::clone(&self.lost),
+            deaf: Arc::clone(&self.deaf),
         };
         tokio::spawn(listening.run(stop.clone()));
         self._listening = Some(stop.drop_guard());
@@ -330,6 +339,8 @@ struct Listening {
     bounds: Bounds,
     /// Set where the server says that the session is gone.
     lost: Arc<AtomicBool>,
+    /// Set when nothing more is heard.
+    deaf: Arc<AtomicBool>,
 }
 
 impl Listening {
@@ -337,11 +348,20 @@ impl Listening {
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            () = self.listen() => self.overheard.audience().lost(),
+            has_listened = self.listen() => if has_listened {
+                self.deaf.store(true, Ordering::Release);
+                let audience = self.overheard.audience();
+                // A session in which nothing is heard is of no use to whoever follows something in it.
+                if !audience.followed().is_empty() {
+                    self.lost.store(true, Ordering::Release);
+                    audience.lost();
+                }
+            }
         }
     }
 
-    async fn listen(&self) {
+    /// Hears until nothing more comes. Whether anything could have come: a server may have no such stream.
+    async fn listen(&self) -> bool {
         let version = self.revision.as_str();
         let opened = self
             .link
@@ -349,10 +369,10 @@ impl Listening {
             .await;
         let mut listening = match opened {
             Ok(Some(listening)) => listening,
-            Ok(None) => return,
+            Ok(None) => return false,
             Err(fault) => {
                 tracing::debug!(%fault, "a server's listening stream could not be opened");
-                return;
+                return false;
             }
         };
         let mut heard = 0_usize;
@@ -364,7 +384,7 @@ impl Listening {
                     if matches!(fault, LinkFault::SessionLost) {
                         self.lost.store(true, Ordering::Release);
                     }
-                    return;
+                    return true;
                 }
             };
             // So many within a minute are a flood; nothing of it is needed.
@@ -374,7 +394,7 @@ impl Listening {
             heard += 1;
             if heard > self.bounds.unasked_max {
                 tracing::warn!("a server said more unasked than is read; nobody listens to it any more");
-                return;
+                return true;
             }
             let has_batches = self.revision.has_batches();
             let parts =

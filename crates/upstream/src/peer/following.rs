@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wire::client::Say;
 
+use crate::link_fault::LinkFault;
 use crate::outgoing::Trip;
 use crate::peer::Peer;
 use crate::peer::conversation::{Beside, Conversation};
@@ -42,6 +43,10 @@ impl Conversation {
         trip: &Trip,
         beside: Beside<'_>,
     ) -> Result<Outcome, PeerFault> {
+        if self.give_up_if_deaf() {
+            // The call is made again in another session, where it is heard what comes of it.
+            return Err(PeerFault::Link(LinkFault::SessionLost));
+        }
         if !self.opened().is_stateless() {
             return self.call(&Say::Subscribe { uri }, &[], trip, beside).await;
         }
@@ -160,6 +165,21 @@ impl Peer {
                 }
             });
         }
+    }
+
+    /// Whether something is followed of which nothing would be heard: its conversation has ended and is not open again yet.
+    #[must_use]
+    pub fn misses_followed(&self) -> bool {
+        self.lanes.all().iter().any(|(_, slot)| {
+            // Whoever holds it is opening it.
+            let is_open = slot.open.try_lock().is_ok_and(|open| {
+                let open = open.as_ref().filter(|conversation| conversation.is_open());
+                open.is_some_and(|conversation| {
+                    !conversation.opened().is_stateless() || !slot.audience.is_unheard()
+                })
+            });
+            !is_open && !slot.audience.followed().is_empty()
+        })
     }
 
     /// Opens again what has ended while something was followed in it.

@@ -3,10 +3,11 @@
 //! Nothing is checked here beyond its form. What stands in it is untrusted data.
 
 use bytes::Bytes;
-use model::{JsonLimits, Object, Value, parse_foreign};
+use model::{JsonLimits, Object, Value};
 
 use crate::client::input::InputRequired;
-use crate::revision::{Era, Revision};
+use crate::client::kind::Kind;
+use crate::revision::Revision;
 
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,29 +58,11 @@ impl Called {
     /// # Errors
     /// [`CalledFault`]: no JSON that may pass, or blocks without a type.
     pub fn read(revision: Revision, result: &Bytes, limits: JsonLimits) -> Result<Ended, CalledFault> {
-        let mut object = match parse_foreign(result, limits) {
-            Ok(Value::Object(object)) => object,
-            Ok(_) => return Err(CalledFault("is no object".to_owned())),
-            Err(why) => return Err(CalledFault(format!("is not JSON that may pass: {why}"))),
+        let mut object = match Kind::read(revision, result, limits).map_err(CalledFault)? {
+            Kind::Complete(object) => object,
+            Kind::InputRequired(required) => return Ok(Ended::InputRequired(required)),
+            Kind::Other(kind) => return Ok(Ended::Other(kind)),
         };
-        // An older server may have a field of this name that means nothing (C3).
-        let kind = object.shift_remove("resultType");
-        match (revision.era(), kind) {
-            (Era::Legacy, _) | (Era::Modern, None) => {}
-            (Era::Modern, Some(Value::String(kind))) => match kind.as_str() {
-                "complete" => {}
-                "input_required" => {
-                    let required = InputRequired::read(object);
-                    return required
-                        .map(Ended::InputRequired)
-                        .map_err(|what| CalledFault(what.to_owned()));
-                }
-                other => return Ok(Ended::Other(other.chars().take(64).collect())),
-            },
-            (Era::Modern, Some(_)) => {
-                return Err(CalledFault("has a `resultType` that is no text".to_owned()));
-            }
-        }
         let content = match object.shift_remove("content") {
             // Servers leave it out beside structured content, although no revision lets them.
             None => Vec::new(),

@@ -3,11 +3,12 @@
 //! Nothing is checked here beyond the form. What stands in them is untrusted data.
 
 use bytes::Bytes;
-use model::{JsonLimits, Object, Value, parse_foreign};
+use model::{JsonLimits, Object, Value};
 
 use crate::client::called::without_this_hop;
 use crate::client::input::InputRequired;
-use crate::revision::{Era, Revision};
+use crate::client::kind::Kind;
+use crate::revision::Revision;
 
 /// How a request for a prompt, a resource or a completion ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,27 +43,11 @@ impl Carried {
         limits: JsonLimits,
     ) -> Result<Self, CarriedFault> {
         let fault = |what: String| CarriedFault { method, what };
-        let mut object = match parse_foreign(result, limits) {
-            Ok(Value::Object(object)) => object,
-            Ok(_) => return Err(fault("is no object".to_owned())),
-            Err(why) => return Err(fault(format!("is not JSON that may pass: {why}"))),
+        let mut object = match Kind::read(revision, result, limits).map_err(fault)? {
+            Kind::Complete(object) => object,
+            Kind::InputRequired(required) => return Ok(Self::InputRequired(required)),
+            Kind::Other(kind) => return Ok(Self::Other(kind)),
         };
-        // An older server may have a field of this name that means nothing (C3).
-        let kind = object.shift_remove("resultType");
-        match (revision.era(), kind) {
-            (Era::Legacy, _) | (Era::Modern, None) => {}
-            (Era::Modern, Some(Value::String(kind))) => match kind.as_str() {
-                "complete" => {}
-                "input_required" => {
-                    let required = InputRequired::read(object);
-                    return required
-                        .map(Self::InputRequired)
-                        .map_err(|what| fault(what.to_owned()));
-                }
-                other => return Ok(Self::Other(other.chars().take(64).collect())),
-            },
-            (Era::Modern, Some(_)) => return Err(fault("has a `resultType` that is no text".to_owned())),
-        }
         form(method, &object).map_err(|what| fault(what.to_owned()))?;
         match object.shift_remove("_meta") {
             None | Some(Value::Null) => {}
