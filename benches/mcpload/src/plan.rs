@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn the_plan_of_the_benchmarks_is_a_plan() {
         let plan = Plan::parse(include_str!("../../plan.json")).unwrap();
-        assert_eq!(plan.subjects.len(), 4);
+        assert_eq!(plan.subjects.len(), 6);
         let again = Plan::parse(&serde_json::to_string(&plan).unwrap()).unwrap();
         assert_eq!(again, plan);
     }

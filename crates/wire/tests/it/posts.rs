@@ -622,7 +622,9 @@ fn a_legacy_session_serves_its_methods_and_no_others() {
         ),
         ("resources/templates/list", r#"{"cursor":7}"#, "refused 1 -32602"),
         ("resources/nothing", "{}", "refused 1 -32601"),
-        ("logging/setLevel", r#"{"level":"info"}"#, "refused 1 -32601"),
+        ("logging/setLevel", r#"{"level":"info"}"#, "SetLevel(Info)"),
+        ("logging/setLevel", r#"{"level":"loud"}"#, "refused 1 -32602"),
+        ("logging/setLevel", "{}", "refused 1 -32602"),
         ("notifications/initialized", "{}", "refused 1 -32601"),
     ] {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
