@@ -162,14 +162,6 @@ impl Catalog {
         self.tools.values()
     }
 
-    /// Whether arguments of the tool with this name have to stand in headers too, if there is one.
-    #[must_use]
-    pub fn mirrors(&self, name: &str) -> bool {
-        let tool = self.tools.get(name);
-        tool.and_then(|tool| tool.server_tool())
-            .is_some_and(crate::ServerTool::mirrors)
-    }
-
     /// The tools behind a name, which need not be there any more: where a page of a list goes on.
     pub fn tools_after(&self, name: Option<&str>) -> impl Iterator<Item = &Arc<Tool>> + use<'_> {
         use std::ops::Bound;

@@ -21,6 +21,7 @@
 
 mod arguments;
 mod carried;
+mod ended;
 mod explain;
 mod facts;
 mod hearing;
@@ -49,10 +50,11 @@ pub use house::{Clock, Gateway, GatewayFault, Parts};
 pub use mount::Mount;
 pub use news::Listener;
 pub use parks::{Claim, Ending, Ongoing, Parks, Place, Questions};
-pub use pipeline::{Asked, Flow, Wanted};
+pub use pipeline::{Asked, Flow};
 pub use posed::{Pose, Posed};
 pub use release::{Delivery, Released};
 pub use session::{Running, RunningRequest, Session, SessionId, Sessions, SessionsFull};
 pub use stream::{Cursor, Next, NotResumed, Stream, StreamId};
+pub use wanted::Wanted;
 // Made by whoever reports it, filled by whoever waits for the work.
 pub use upstream::{Inquiries, Progress, Question, Relay, Told, Wish};

@@ -8,13 +8,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use catalog::{ServerTool, Tool};
 use identity::Principal;
+use jiff::Timestamp;
 use model::{ToolName, Value};
 use wire::answer::Offers;
 use wire::{Ask, Failure, ItemPage, Page, Surface};
 
 use crate::house::Gateway;
 use crate::mount::Mount;
-use crate::pipeline::Wanted;
+use crate::wanted::Wanted;
 
 /// What stands before the name in a cursor of a list, so that one of another list or another form can be told from it.
 const fn form(surface: Surface) -> &'static str {
@@ -122,15 +123,10 @@ impl Gateway {
         mount: &Mount,
         name: &str,
     ) -> Option<Arc<Value>> {
-        let public = mount.public(name);
         // Most tools want none, and nothing is asked of the rules for those.
-        if !self.catalog.mirrors(&public) {
-            return None;
-        }
-        let admitted = self.catalog.admit(&public, principal.caller(), self.now());
-        let admitted = admitted.ok()?;
-        let tool = admitted.tool();
-        let is_shown = mount.shows(tool) && self.policy.listable(principal.caller(), tool.name());
+        let tool = self.catalog.tool(&mount.public(name))?;
+        let wants = tool.server_tool().is_some_and(ServerTool::mirrors);
+        let is_shown = wants && self.is_shown(tool, principal, mount, self.now());
         is_shown.then(|| Arc::clone(&tool.definition().input_schema))
     }
 
@@ -181,8 +177,7 @@ impl Gateway {
         };
         self.catalog.tool(&name).is_some_and(|tool| {
             tool.server_tool().is_some_and(ServerTool::logs)
-                && mount.shows(tool)
-                && self.policy.listable(principal.caller(), tool.name())
+                && self.is_shown(tool, principal, mount, self.now())
         })
     }
 
@@ -195,9 +190,14 @@ impl Gateway {
         let now = self.now();
         self.catalog
             .tools_after(after.as_ref().map(ToolName::as_str))
-            .filter(|tool| mount.shows(tool))
-            .filter(move |tool| tool.objection(Some(principal.caller()), now).is_none())
-            .filter(|tool| self.policy.listable(principal.caller(), tool.name()))
+            .filter(move |tool| self.is_shown(tool, principal, mount, now))
+    }
+
+    /// Whether this caller is shown a tool on `mount`; one that he is not shown is not there for him.
+    fn is_shown(&self, tool: &Tool, principal: &Principal, mount: &Mount, now: Timestamp) -> bool {
+        mount.shows(tool)
+            && tool.objection(Some(principal.caller()), now).is_none()
+            && self.policy.listable(principal.caller(), tool.name())
     }
 }
 

@@ -20,7 +20,7 @@ use wire::answer::Written;
 use wire::{Failure, Id, InquiryReply, Retry, Revision};
 
 use crate::mount::Mount;
-use crate::pipeline::Wanted;
+use crate::wanted::Wanted;
 
 /// Writes the end of a call for whoever asks last, in his revision and with the id of his request; `None`: nobody gets one.
 pub type Ending = Box<dyn FnOnce(Revision, &Id) -> Option<Written> + Send>;

@@ -3,35 +3,32 @@
 //! Whatever stops a call before step 10 is written down as a refusal and made no request. Whatever stops it later is
 //! written down as the outcome of its intent. Steps 1 to 4 and 14 are the server's and the wire's.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use audit::{Outcome, OutcomeState, Record, Recorded, Ticket};
+use audit::{Outcome, Record, Recorded, Ticket};
 use catalog::{Admitted, NotAdmitted, ServerTool};
 use identity::Principal;
 use jiff::Timestamp;
-use model::{
-    Aim, Arguments, Call, CallId, Class, Content, Digest, Fact, Refusal, RefusalCode, Reply, RuleId, Target,
-    Value,
-};
+use model::{Aim, Arguments, Call, CallId, Class, Digest, Fact, Refusal, RefusalCode, RuleId, Target, Value};
 use policy::{Denied, Permitted, Question};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use upstream::{
-    Answer, Ending, Errand, Far, Inquiries, Lane, Lost, Outgoing, PrepareFault, Progress, Said, SendFault,
-    Service, Trip,
+    Answer, Ending, Errand, Far, Inquiries, Lane, Outgoing, PrepareFault, Progress, Said, SendFault, Service,
+    Trip,
 };
 use wire::Surface;
 
+use crate::ended::{Ended, delivered_text};
 use crate::hearing::Hearing;
 use crate::house::Gateway;
 use crate::mount::Mount;
 use crate::pages::Reading;
-use crate::release::{Checks, Delivery, Released};
+use crate::release::{Checks, Released};
 use crate::session::SessionId;
-use crate::wanted;
+use crate::wanted::{self, Wanted};
 
 /// What comes with a call beside what it asks for.
 #[derive(Debug, Clone)]
@@ -73,63 +70,6 @@ pub struct Asked {
     pub wanted: Wanted,
     /// Where it was asked: by which names, and what is shown there.
     pub mount: Mount,
-}
-
-/// What a call wants, in the words of its caller.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Wanted {
-    /// To have a tool called.
-    Tool {
-        /// Its name, as asked.
-        name: String,
-        /// The arguments.
-        arguments: Arguments,
-    },
-    /// To get a prompt.
-    Prompt {
-        /// Its name, as asked.
-        name: String,
-        /// The arguments.
-        arguments: Arguments,
-    },
-    /// To read a resource.
-    Resource {
-        /// Its URI, as asked.
-        uri: String,
-    },
-    /// To be told when a resource changes.
-    Follow {
-        /// Its URI, as asked.
-        uri: String,
-    },
-    /// To have an argument completed.
-    Completion(wire::Completion),
-}
-
-impl Wanted {
-    /// The method by which it is asked for.
-    #[must_use]
-    pub const fn method(&self) -> &'static str {
-        match self {
-            Self::Tool { .. } => "tools/call",
-            Self::Prompt { .. } => "prompts/get",
-            Self::Resource { .. } => "resources/read",
-            Self::Follow { .. } => "resources/subscribe",
-            Self::Completion(_) => "completion/complete",
-        }
-    }
-
-    /// What it names, as asked.
-    #[must_use]
-    pub fn named(&self) -> &str {
-        match self {
-            Self::Tool { name, .. } | Self::Prompt { name, .. } => name,
-            Self::Resource { uri } | Self::Follow { uri } => uri,
-            Self::Completion(completion) => match &completion.of {
-                wire::Reference::Prompt(name) | wire::Reference::Template(name) => name,
-            },
-        }
-    }
 }
 
 /// What is known of a call so far: for the ledger, whatever becomes of it.
@@ -676,93 +616,6 @@ enum Given {
     Fault(SendFault),
 }
 
-/// How a call ended, before it is written down.
-struct Ended {
-    state: OutcomeState,
-    status: Option<u16>,
-    result: Result<Released, Refusal>,
-}
-
-impl Ended {
-    fn given_up(trip: &Trip) -> Self {
-        // What left has left: a closed connection proves nothing about the work on the far side.
-        let state = if trip.requests() > 0 {
-            OutcomeState::Unknown
-        } else {
-            OutcomeState::Failed
-        };
-        let refusal = Refusal::new(RefusalCode::Cancelled, "the caller cancelled");
-        Self {
-            state,
-            status: None,
-            result: Err(refusal),
-        }
-    }
-
-    fn failed(fault: &SendFault) -> Self {
-        let state = if fault.sent() {
-            OutcomeState::Unknown
-        } else {
-            OutcomeState::Failed
-        };
-        Self {
-            state,
-            status: None,
-            result: Err(fault.refusal()),
-        }
-    }
-
-    /// Work that the service says has failed.
-    fn failed_work(status: u16, result: Result<Released, Refusal>) -> Self {
-        Self {
-            state: OutcomeState::Failed,
-            status: Some(status),
-            result,
-        }
-    }
-
-    /// Work that was started, and nobody knows what became of it.
-    fn lost(answer: Option<&Answer>, why: &Lost) -> Self {
-        let code = match why {
-            Lost::Late(_) => RefusalCode::UpstreamTimeout,
-            Lost::Nameless | Lost::Name(_) | Lost::Refused(_) | Lost::Unsaid => RefusalCode::WorkUnknown,
-        };
-        Self {
-            state: OutcomeState::Unknown,
-            status: answer.map(|answer| answer.status),
-            result: Err(Refusal::new(code, why.to_string())),
-        }
-    }
-
-    /// What an MCP server said, checked; with whether its tool says that it failed.
-    fn said((is_failure, result): (bool, Result<Released, Refusal>)) -> Self {
-        let state = if is_failure {
-            OutcomeState::Failed
-        } else {
-            OutcomeState::Done
-        };
-        Self {
-            state,
-            status: None,
-            result,
-        }
-    }
-
-    fn answered(answer: &Answer, result: Result<Released, Refusal>) -> Self {
-        // A withheld answer was given all the same: the far side acted.
-        let state = if answer.is_success() {
-            OutcomeState::Done
-        } else {
-            OutcomeState::Failed
-        };
-        Self {
-            state,
-            status: Some(answer.status),
-            result,
-        }
-    }
-}
-
 /// Consent for a call of this tool: none needed, waived, or missing.
 pub(crate) fn consent(tool: &catalog::Tool, now: Timestamp) -> Result<Option<Value>, Refusal> {
     match tool.class() {
@@ -796,37 +649,5 @@ pub(crate) fn unsafe_request(fault: &PrepareFault) -> Refusal {
         model::Fault::Upstream | model::Fault::Gateway => {
             Refusal::new(RefusalCode::RequestUnsafe, fault.to_string())
         }
-    }
-}
-
-/// What the digest of what leaves covers.
-fn delivered_text(delivery: &Delivery) -> Cow<'_, str> {
-    match delivery {
-        Delivery::Reply(reply) => reply_text(reply),
-        Delivery::Followed => Cow::Borrowed(""),
-        Delivery::Prompt(object) | Delivery::Contents(object) | Delivery::Completion(object) => {
-            Cow::Owned(Value::Object(object.clone()).to_string())
-        }
-    }
-}
-
-/// What the digest of a result covers: its text, which says all there is, or its bytes as they are sent.
-fn reply_text(reply: &Reply) -> Cow<'_, str> {
-    let text = |content: &Content| match content {
-        Content::Text(text) => text.clone(),
-        Content::Media(media) => media.data.clone(),
-        Content::Carried(block) => Value::Object(block.clone()).to_string(),
-    };
-    match reply.content.as_slice() {
-        [] => Cow::Borrowed(""),
-        [Content::Text(only)] => Cow::Borrowed(only),
-        [Content::Media(only)] => Cow::Borrowed(&only.data),
-        [Content::Carried(only)] if reply.structured.is_none() => {
-            match only.get("text").and_then(Value::as_str) {
-                Some(only_text) if only.len() == 2 => Cow::Borrowed(only_text),
-                _ => Cow::Owned(Value::Object(only.clone()).to_string()),
-            }
-        }
-        several => Cow::Owned(several.iter().map(text).collect::<Vec<_>>().join("\n")),
     }
 }

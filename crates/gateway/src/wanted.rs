@@ -9,7 +9,63 @@ use wire::{Completion, Reference, Surface};
 
 use crate::house::Gateway;
 use crate::mount::Mount;
-use crate::pipeline::Wanted;
+
+/// What a call wants, in the words of its caller.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wanted {
+    /// To have a tool called.
+    Tool {
+        /// Its name, as asked.
+        name: String,
+        /// The arguments.
+        arguments: Arguments,
+    },
+    /// To get a prompt.
+    Prompt {
+        /// Its name, as asked.
+        name: String,
+        /// The arguments.
+        arguments: Arguments,
+    },
+    /// To read a resource.
+    Resource {
+        /// Its URI, as asked.
+        uri: String,
+    },
+    /// To be told when a resource changes.
+    Follow {
+        /// Its URI, as asked.
+        uri: String,
+    },
+    /// To have an argument completed.
+    Completion(wire::Completion),
+}
+
+impl Wanted {
+    /// The method by which it is asked for.
+    #[must_use]
+    pub const fn method(&self) -> &'static str {
+        match self {
+            Self::Tool { .. } => "tools/call",
+            Self::Prompt { .. } => "prompts/get",
+            Self::Resource { .. } => "resources/read",
+            Self::Follow { .. } => "resources/subscribe",
+            Self::Completion(_) => "completion/complete",
+        }
+    }
+
+    /// What it names, as asked.
+    #[must_use]
+    pub fn named(&self) -> &str {
+        match self {
+            Self::Tool { name, .. } | Self::Prompt { name, .. } => name,
+            Self::Resource { uri } | Self::Follow { uri } => uri,
+            Self::Completion(completion) => match &completion.of {
+                wire::Reference::Prompt(name) | wire::Reference::Template(name) => name,
+            },
+        }
+    }
+}
 
 /// What a call names.
 pub(crate) struct Named {

@@ -7,9 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use gateway::{
-    Claim, Flow, Gateway, Hearing, Inquiries, Mount, Posed, Progress, Running, RunningRequest, Wanted,
-};
+use gateway::{Claim, Flow, Gateway, Hearing, Inquiries, Mount, Posed, Progress, Running, RunningRequest};
 use identity::Principal;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -366,10 +364,6 @@ impl Pipe {
             (true, true) => self.profile.get().copied().unwrap_or_default(),
             (false, true) => ask.declared,
             (_, false) => Profile::NONE,
-        };
-        let profile = match &ask.asked.wanted {
-            Wanted::Completion(_) | Wanted::Follow { .. } => Profile::NONE,
-            Wanted::Tool { .. } | Wanted::Prompt { .. } | Wanted::Resource { .. } => profile,
         };
         let inquiries = self.gateway.inquiries(&self.mount, profile);
         let (id, token) = (ask.id.clone(), ask.progress.clone());

@@ -1,6 +1,8 @@
 //! Subscriptions of the stateless era, and what is told of changes in every era. Who wants what, and in which words it is said;
 //! nothing is remembered here.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use model::{Limits, Object, Value};
 use serde_json::json;
@@ -48,6 +50,7 @@ impl Subscription {
             ))),
         };
         let mut uris: Vec<String> = Vec::new();
+        let mut known = HashSet::new();
         if let Some(wanted) = object.get("resourceSubscriptions") {
             let texts = || {
                 Failure::InvalidParams(
@@ -62,7 +65,7 @@ impl Subscription {
                         limits.resource_subscriptions_max
                     )));
                 }
-                if !uris.contains(&uri) {
+                if known.insert(uri.clone()) {
                     uris.push(uri);
                 }
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use axum::response::Response;
 use e2e::client::{MODERN, Mcp};
 use e2e::far::{Asked, FarServer, error};
-use e2e::house::{House, close, until};
+use e2e::house::{Gate, House, close, until};
 use e2e::schema::assert_message;
 use serde_json::{Value, json};
 
@@ -27,6 +27,15 @@ async fn following(revision: &str) -> FarServer {
     );
     far.subscribes();
     far
+}
+
+/// A gate in front of a server, and a session of ada's at it.
+async fn ada_at(far: &FarServer, more: &str) -> (House, Gate, Mcp) {
+    let house = house(far, "", more).await;
+    let key = house.key("ada").await;
+    let gate = house.serve().await;
+    let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+    (house, gate, client)
 }
 
 fn updated(uri: &str) -> Value {
@@ -163,10 +172,7 @@ async fn d15_res_05_res_06_whoever_follows_a_resource_is_told_in_every_pair_of_e
 #[tokio::test]
 async fn d16_sub_05_what_is_followed_grows_without_a_moment_in_which_nothing_is_told() {
     let far = following(MODERN).await;
-    let house = house(&far, "", RESOURCES).await;
-    let key = house.key("ada").await;
-    let gate = house.serve().await;
-    let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+    let (_house, gate, client) = ada_at(&far, RESOURCES).await;
     let mut hears = client.listen(None).await;
     let first = client
         .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
@@ -354,10 +360,7 @@ async fn resources_are_followed_up_to_the_limit_and_not_one_past_it() {
 async fn what_is_followed_is_asked_for_again_when_the_conversation_was_lost() {
     for far_revision in ["2025-11-25", MODERN] {
         let far = following(far_revision).await;
-        let house = house(&far, "", RESOURCES).await;
-        let key = house.key("ada").await;
-        let gate = house.serve().await;
-        let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+        let (_house, gate, client) = ada_at(&far, RESOURCES).await;
         let mut hears = client.listen(None).await;
         client
             .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
@@ -379,10 +382,7 @@ async fn what_is_followed_is_asked_for_again_when_the_conversation_was_lost() {
 #[tokio::test]
 async fn a_session_in_which_nothing_is_heard_any_more_is_opened_anew_for_whoever_follows() {
     let far = following("2025-11-25").await;
-    let house = house(&far, "", RESOURCES).await;
-    let key = house.key("ada").await;
-    let gate = house.serve().await;
-    let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+    let (_house, gate, client) = ada_at(&far, RESOURCES).await;
     let mut hears = client.listen(None).await;
     client
         .ask("resources/read", json!({ "uri": "file:///notes" }))
@@ -413,10 +413,7 @@ async fn what_is_followed_at_a_server_that_was_down_for_a_while_is_asked_for_whe
     for far_revision in ["2025-11-25", MODERN] {
         let far = following(far_revision).await;
         let limits = format!("{RESOURCES}[limits]\nupstream_list_age_max = \"200ms\"\n");
-        let house = house(&far, "", &limits).await;
-        let key = house.key("ada").await;
-        let gate = house.serve().await;
-        let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+        let (_house, gate, client) = ada_at(&far, &limits).await;
         let mut hears = client.listen(None).await;
         client
             .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
@@ -489,10 +486,7 @@ async fn a_server_that_says_no_is_followed_by_nobody() {
         e2e::far::events(&[nothing])
     });
     for far in [far, modern] {
-        let house: House = house(&far, "", RESOURCES).await;
-        let key = house.key("ada").await;
-        let gate = house.serve().await;
-        let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
+        let (_house, gate, client) = ada_at(&far, RESOURCES).await;
         let mut hears = client.listen(None).await;
         let refused = client
             .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
@@ -512,6 +506,50 @@ async fn a_server_that_says_no_is_followed_by_nobody() {
         drop(hears);
         close(gate).await;
     }
+}
+
+#[tokio::test]
+async fn what_is_followed_is_followed_in_the_conversation_of_the_calls() {
+    let far = following("2025-11-25").await;
+    let house = house(&far, crate::asks::MAY_ASK, RESOURCES).await;
+    let call = json!({ "name": "far_echo", "arguments": { "text": "a" } });
+    let follow = json!({ "uri": "file:///notes" });
+    // A server that tells in its session what was done in it would else tell nobody.
+    let is_one = |far: &FarServer| {
+        let session = |method: &str| far.asked_for(method).last().unwrap().session.clone().unwrap();
+        assert_eq!(session("tools/call"), session("resources/subscribe"));
+        far.forget_asked();
+    };
+    let mut pipe = house.stdio();
+    let opening = json!({
+        "protocolVersion": "2025-11-25", "capabilities": crate::asks::able(),
+        "clientInfo": { "name": "t", "version": "1" },
+    });
+    for (id, (method, params)) in [
+        ("initialize", opening),
+        ("tools/call", call.clone()),
+        ("resources/subscribe", follow.clone()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let answer = pipe.ask(&request).await;
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    is_one(&far);
+    pipe.close().await;
+    let key = house.key("ada").await;
+    let gate = house.serve().await;
+    let client = Mcp::able(&gate.url, &key, "2025-11-25", crate::asks::able()).await;
+    let mut called = client.stream(&client.request(1, "tools/call", call)).await;
+    assert!(called.message().await.unwrap()["result"].is_object());
+    assert_eq!(
+        client.ask("resources/subscribe", follow).await["result"],
+        json!({})
+    );
+    is_one(&far);
+    close(gate).await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, oneshot};
 use wire::LogMessage;
 
 use crate::relay::{Relay, Told};
@@ -24,7 +24,7 @@ struct Inner {
     own: Vec<Weak<Relay>>,
     followed: HashMap<String, Vec<Weak<Relay>>>,
     /// Whoever waits for the acknowledgement of a listening request.
-    waits: Option<mpsc::UnboundedSender<Vec<String>>>,
+    waits: Option<oneshot::Sender<Vec<String>>>,
     /// Whether the listening request has ended by itself.
     is_unheard: bool,
 }
@@ -100,8 +100,8 @@ impl Audience {
     }
 
     /// Waits for the next acknowledgement of a listening request (SUB-02). One waits at a time.
-    pub(crate) fn acknowledged(&self) -> mpsc::UnboundedReceiver<Vec<String>> {
-        let (waits, acknowledged) = mpsc::unbounded_channel();
+    pub(crate) fn acknowledged(&self) -> oneshot::Receiver<Vec<String>> {
+        let (waits, acknowledged) = oneshot::channel();
         let mut inner = self.lock();
         inner.waits = Some(waits);
         inner.is_unheard = false;

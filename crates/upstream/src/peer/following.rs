@@ -110,14 +110,14 @@ impl Conversation {
         if uris == listening.asked && !self.audience().is_unheard() {
             return Ok(listening.honoured.clone());
         }
-        let mut acknowledged = self.audience().acknowledged();
+        let acknowledged = self.audience().acknowledged();
         let stop = CancellationToken::new();
         let wanted: Vec<String> = uris.iter().cloned().collect();
         tokio::spawn(heed(Arc::downgrade(self), wanted, stop.clone()));
         let open = stop.drop_guard();
         let until = deadline.min(Instant::now() + ACKNOWLEDGED_WITHIN);
-        let honoured = tokio::time::timeout_at(until, acknowledged.recv()).await;
-        let Ok(Some(honoured)) = honoured else {
+        let honoured = tokio::time::timeout_at(until, acknowledged).await;
+        let Ok(Ok(honoured)) = honoured else {
             return Err(PeerFault::Late {
                 after: None,
                 sent: true,
