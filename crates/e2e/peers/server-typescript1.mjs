@@ -67,13 +67,15 @@ function make() {
         'wait',
         { description: 'Waits until it is cancelled.', inputSchema: {} },
         async (_, { _meta, sendNotification, signal }) => {
+            // A cancellation may come as soon as something was reported.
+            const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve));
             if (_meta?.progressToken !== undefined) {
                 await sendNotification({
                     method: 'notifications/progress',
                     params: { progressToken: _meta.progressToken, progress: 1 },
                 });
             }
-            await new Promise((resolve) => signal.addEventListener('abort', resolve));
+            await aborted;
             called_off();
             return text('cancelled');
         },

@@ -71,11 +71,13 @@ function make() {
         'wait',
         { description: 'Waits until it is cancelled.', inputSchema: z.object({}) },
         async (_, { mcpReq }) => {
+            // A cancellation may come as soon as something was reported.
+            const aborted = new Promise((resolve) => mcpReq.signal.addEventListener('abort', resolve));
             const progressToken = mcpReq._meta?.progressToken;
             if (progressToken !== undefined) {
                 await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: 1 } });
             }
-            await new Promise((resolve) => mcpReq.signal.addEventListener('abort', resolve));
+            await aborted;
             called_off();
             return text('cancelled');
         },

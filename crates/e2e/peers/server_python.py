@@ -76,8 +76,9 @@ cancelled = anyio.Event()
 
 @server.tool(description="Waits until it is cancelled.")
 async def wait(ctx: Context) -> str:
-    await ctx.report_progress(1)
+    # A cancellation may come as soon as something was reported.
     try:
+        await ctx.report_progress(1)
         await anyio.sleep_forever()
     finally:
         cancelled.set()

@@ -34,11 +34,12 @@ struct Inner {
     /// What it was asked, in order: method and parameters, and the session.
     asked: Mutex<Vec<Asked>>,
     sessions: Mutex<Vec<String>>,
-    listeners: Mutex<Vec<mpsc::UnboundedSender<String>>>,
+    /// Those that listen, with the session of each.
+    listeners: Mutex<Vec<Listener>>,
     /// Whether it answers everything with 503.
     down: Mutex<bool>,
-    /// Whether it refuses to be listened to, and how often it did.
-    deaf: Mutex<(bool, usize)>,
+    /// Whether it refuses to be listened to, and the sessions in which it did.
+    deaf: Mutex<(bool, Vec<String>)>,
     /// Whether it says that it logs to its clients.
     logs: Mutex<bool>,
     /// Whether it says that it tells when a resource changes.
@@ -47,6 +48,9 @@ struct Inner {
     streams: Mutex<bool>,
     waiting: Arc<Waiting>,
 }
+
+/// A listening stream, and the session that it belongs to; in the stateless era there is none.
+type Listener = (Option<String>, mpsc::UnboundedSender<String>);
 
 /// What waits for a response of the gate, by the id of its request as JSON.
 pub type Waiting = Mutex<BTreeMap<String, oneshot::Sender<Value>>>;
@@ -124,11 +128,6 @@ impl FarServer {
         self.inner.deaf.lock().unwrap().0 = refuses;
     }
 
-    /// How many listening streams it has refused.
-    pub fn refused(&self) -> usize {
-        self.inner.deaf.lock().unwrap().1
-    }
-
     /// Logs to its clients, as it says.
     pub fn logs(&self) {
         *self.inner.logs.lock().unwrap() = true;
@@ -142,8 +141,29 @@ impl FarServer {
     /// How many listen.
     pub fn listeners(&self) -> usize {
         let mut listeners = self.inner.listeners.lock().unwrap();
-        listeners.retain(|listener| !listener.is_closed());
+        listeners.retain(|(_, listener)| !listener.is_closed());
         listeners.len()
+    }
+
+    /// Whether it is listened to in the conversation in which this method was asked for last: the gate has others of its own.
+    pub fn is_heard_by(&self, method: &str) -> bool {
+        let Some(session) = self.last_session(method) else {
+            return false;
+        };
+        let listeners = self.inner.listeners.lock().unwrap();
+        let mut open = listeners.iter().filter(|(_, listener)| !listener.is_closed());
+        open.any(|(own, _)| *own == session)
+    }
+
+    /// Whether it refused to be listened to in the conversation in which this method was asked for last.
+    pub fn has_refused(&self, method: &str) -> bool {
+        let session = self.last_session(method).flatten();
+        session.is_some_and(|session| self.inner.deaf.lock().unwrap().1.contains(&session))
+    }
+
+    /// The session in which a method was asked for last, once it was.
+    fn last_session(&self, method: &str) -> Option<Option<String>> {
+        self.asked_for(method).last().map(|asked| asked.session.clone())
     }
 
     /// Ends every listening stream.
@@ -191,17 +211,19 @@ impl FarServer {
         self.inner.sessions.lock().unwrap().clear();
     }
 
-    /// Says something on the listening stream that was opened last.
-    pub fn tell_last(&self, message: &Value) {
+    /// Says something on the listening stream of the conversation in which this method was asked for last.
+    pub fn tell_in(&self, method: &str, message: &Value) {
+        let session = self.last_session(method).expect("it was asked for");
         let listeners = self.inner.listeners.lock().unwrap();
-        let last = listeners.last().expect("somebody listens");
-        last.send(format!("data: {message}\n\n")).unwrap();
+        let own = listeners.iter().rfind(|(own, _)| *own == session);
+        let (_, listener) = own.expect("somebody listens in it");
+        listener.send(format!("data: {message}\n\n")).unwrap();
     }
 
     /// Says something on every listening stream; gives how many there are.
     pub fn tell(&self, message: &Value) -> usize {
         let mut listeners = self.inner.listeners.lock().unwrap();
-        listeners.retain(|listener| listener.send(format!("data: {message}\n\n")).is_ok());
+        listeners.retain(|(_, listener)| listener.send(format!("data: {message}\n\n")).is_ok());
         listeners.len()
     }
 }
@@ -514,11 +536,11 @@ impl Inner {
         }
         let mut deaf = self.deaf.lock().unwrap();
         if deaf.0 {
-            deaf.1 += 1;
+            deaf.1.extend(session.map(str::to_owned));
             return empty(400);
         }
         drop(deaf);
-        self.stream(None)
+        self.stream(session, None)
     }
 
     /// A listening request of the stateless era: what it honours, and then whatever there is to tell.
@@ -527,21 +549,25 @@ impl Inner {
         if let Some(reply) = reply {
             return reply(asked);
         }
-        self.stream(Some(json!({
-            "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-            "params": {
-                "notifications": asked.params["notifications"],
-                "_meta": { "io.modelcontextprotocol/subscriptionId": asked.id },
-            },
-        })))
+        self.stream(
+            None,
+            Some(json!({
+                "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                "params": {
+                    "notifications": asked.params["notifications"],
+                    "_meta": { "io.modelcontextprotocol/subscriptionId": asked.id },
+                },
+            })),
+        )
     }
 
-    fn stream(&self, first: Option<Value>) -> Response {
+    fn stream(&self, session: Option<&str>, first: Option<Value>) -> Response {
         let (sender, mut receiver) = mpsc::unbounded_channel::<String>();
         if let Some(first) = first {
             sender.send(format!("data: {first}\n\n")).unwrap();
         }
-        self.listeners.lock().unwrap().push(sender);
+        let session = session.map(str::to_owned);
+        self.listeners.lock().unwrap().push((session, sender));
         let stream = futures_util::stream::poll_fn(move |context| receiver.poll_recv(context));
         let stream = futures_util::StreamExt::map(stream, Ok::<_, std::convert::Infallible>);
         Response::builder()

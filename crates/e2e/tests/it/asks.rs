@@ -391,7 +391,8 @@ async fn c3_a_request_that_belongs_to_no_call_is_refused() {
     start(&client, 1).await.whole().await;
     e2e::house::until("the conversation listens", async || far.tell(&nothing) == 2).await;
     let answer = far.talk_waits(&json!("late"));
-    far.tell_last(
+    far.tell_in(
+        "tools/call",
         &json!({ "jsonrpc": "2.0", "id": "late", "method": "elicitation/create", "params": form() }),
     );
     let refused = answer.await.unwrap();

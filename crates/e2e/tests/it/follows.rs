@@ -47,6 +47,14 @@ fn wants(id: Value, client: &Mcp, uris: &[&str]) -> Value {
     client.request(id, "subscriptions/listen", params)
 }
 
+/// Waits until the server is listened to where it was asked to tell something last.
+async fn heard(far: &FarServer) {
+    until("the gate listens", async || {
+        far.is_heard_by("resources/subscribe") || far.is_heard_by("subscriptions/listen")
+    })
+    .await;
+}
+
 /// What a server of either era was asked to tell, in the order in which it was asked.
 fn asked(far: &FarServer) -> Vec<BTreeSet<String>> {
     let of = |asked: &Asked| match asked.method.as_str() {
@@ -128,7 +136,7 @@ async fn d15_res_05_res_06_whoever_follows_a_resource_is_told_in_every_pair_of_e
             vec![set(&["file:///notes"]), set(&["page:///7"])]
         };
         assert_eq!(asked(&far), expected, "{pair}");
-        until("the gate listens", async || far.listeners() > 0).await;
+        heard(&far).await;
         // What nobody follows is told to nobody; a part of what is followed is.
         for uri in ["file:///other", "file:///notes2", "page:///7", "file:///notes/1"] {
             far.tell(&updated(uri));
@@ -275,7 +283,7 @@ async fn what_is_told_reaches_whoever_follows_it_and_no_other_caller_of_the_same
             assert_eq!(answer["result"], json!({}));
             hears.push((client, stream));
         }
-        until("the gate listens", async || far.listeners() > 0).await;
+        heard(&far).await;
         far.tell(&updated("file:///notes"));
         far.tell(&updated("file:///other"));
         let mut told = Vec::new();
@@ -295,7 +303,7 @@ async fn what_is_told_reaches_whoever_follows_it_and_no_other_caller_of_the_same
         first
             .ask("resources/unsubscribe", json!({ "uri": "file:///notes" }))
             .await;
-        until("the gate listens", async || far.listeners() > 0).await;
+        heard(&far).await;
         far.tell(&updated("file:///notes"));
         let (_, last) = &mut hears[2];
         assert_eq!(last.message().await.unwrap()["params"]["uri"], "file:///notes");
@@ -365,14 +373,14 @@ async fn what_is_followed_is_asked_for_again_when_the_conversation_was_lost() {
         client
             .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
             .await;
-        until("the gate listens", async || far.listeners() > 0).await;
+        heard(&far).await;
         let before = asked(&far).len();
         // The server forgets its sessions and ends their streams; nobody calls anything.
         far.forget_sessions();
         far.hang_up();
         until("it is asked again", async || asked(&far).len() > before).await;
         assert_eq!(asked(&far).last(), Some(&set(&["file:///notes"])));
-        until("the gate listens again", async || far.listeners() > 0).await;
+        heard(&far).await;
         far.tell(&updated("file:///notes"));
         assert_eq!(hears.message().await.unwrap()["params"]["uri"], "file:///notes");
         close(gate).await;
@@ -387,11 +395,14 @@ async fn a_session_in_which_nothing_is_heard_any_more_is_opened_anew_for_whoever
     client
         .ask("resources/read", json!({ "uri": "file:///notes" }))
         .await;
-    until("the gate listens", async || far.listeners() > 0).await;
+    until("the gate listens", async || far.is_heard_by("resources/read")).await;
     // Nothing is followed yet when the stream ends for good; the session itself goes on.
     far.refuse_listening(true);
     far.hang_up();
-    until("the gate has tried again", async || far.refused() > 0).await;
+    until("the gate has tried again", async || {
+        far.has_refused("resources/read")
+    })
+    .await;
     far.refuse_listening(false);
     let opened = far.asked_for("initialize").len();
     until("what is followed is heard", async || {
@@ -399,7 +410,7 @@ async fn a_session_in_which_nothing_is_heard_any_more_is_opened_anew_for_whoever
             .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
             .await;
         assert_eq!(answer["result"], json!({}), "{answer}");
-        far.listeners() > 0
+        far.is_heard_by("resources/subscribe")
     })
     .await;
     assert!(far.asked_for("initialize").len() > opened);
@@ -418,7 +429,7 @@ async fn what_is_followed_at_a_server_that_was_down_for_a_while_is_asked_for_whe
         client
             .ask("resources/subscribe", json!({ "uri": "file:///notes" }))
             .await;
-        until("the gate listens", async || far.listeners() > 0).await;
+        heard(&far).await;
         far.down(true);
         far.forget_sessions();
         far.hang_up();
@@ -431,7 +442,7 @@ async fn what_is_followed_at_a_server_that_was_down_for_a_while_is_asked_for_whe
         let before = asked(&far).len();
         far.down(false);
         until("it is asked again", async || asked(&far).len() > before).await;
-        until("the gate listens again", async || far.listeners() > 0).await;
+        heard(&far).await;
         far.tell(&updated("file:///notes"));
         assert_eq!(hears.message().await.unwrap()["params"]["uri"], "file:///notes");
         close(gate).await;
@@ -493,7 +504,7 @@ async fn a_server_that_says_no_is_followed_by_nobody() {
             .await;
         assert!(refused["error"].is_object(), "{refused}");
         if !far.asked_for("initialize").is_empty() {
-            until("the gate listens", async || far.listeners() > 0).await;
+            heard(&far).await;
             // What it tells all the same is not for him; behind it stands what is for everybody.
             far.tell(&updated("file:///notes"));
             let mut other = e2e::far::echo();
@@ -581,7 +592,7 @@ async fn res_05_sub_03_on_a_pipe_both_eras_follow_each_in_its_own_words() {
         acknowledged["params"]["notifications"]["resourceSubscriptions"],
         json!(["file:///notes"])
     );
-    until("the gate listens", async || far.listeners() > 0).await;
+    heard(&far).await;
     far.tell(&updated("file:///notes"));
     let mut tags: Vec<Value> = [pipe.message().await, pipe.message().await]
         .iter()

@@ -176,15 +176,13 @@ async fn log_02_what_belongs_to_no_call_is_heard_by_the_session_whose_conversati
     let of_bob = Mcp::legacy(&gate.url, &bob, "2025-11-25").await;
     let mut bob_hears = of_bob.listen(None).await;
     levels(&of_bob, &call(&of_bob, 1, None)).await;
+    e2e::house::until("the gate listens for bob", async || far.is_heard_by("tools/call")).await;
     let of_ada = Mcp::legacy(&gate.url, &ada, "2025-11-25").await;
     let mut ada_hears = of_ada.listen(None).await;
     levels(&of_ada, &call(&of_ada, 1, None)).await;
-    e2e::house::until("the gate listens to every conversation", async || {
-        far.listeners() >= 2
-    })
-    .await;
-    // The conversation that was opened last is hers.
-    far.tell_last(&log("info", json!("for ada")));
+    e2e::house::until("the gate listens for ada", async || far.is_heard_by("tools/call")).await;
+    // The conversation in which the last call came is hers.
+    far.tell_in("tools/call", &log("info", json!("for ada")));
     let told = ada_hears.message().await.unwrap();
     assert_message("2025-11-25", &told);
     assert_eq!(told["params"]["data"], "for ada");
@@ -203,7 +201,7 @@ async fn log_03_in_a_conversation_that_is_shared_what_belongs_to_no_call_is_for_
     let client = Mcp::legacy(&gate.url, &key, "2025-11-25").await;
     let mut hears = client.listen(None).await;
     assert_eq!(levels(&client, &call(&client, 1, None)).await, ["notice"]);
-    e2e::house::until("the gate listens", async || far.listeners() > 0).await;
+    e2e::house::until("the gate listens", async || far.is_heard_by("tools/call")).await;
     far.tell(&log("error", json!("whose?")));
     // Behind it on the same stream, and told to everybody.
     let mut other = e2e::far::echo();
